@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.records import lose_footprints
 
 PLUGIN = Path(__file__).parent / "files" / "plugin.bash"
 
@@ -175,7 +175,7 @@ def forget_footprints(cache):
     """Return a function that removes all footprints, of attachments whose ADD cannot be rehearsed."""
 
     def forget():
-        shutil.rmtree(cache / "podwire-footprints")
+        lose_footprints(cache)
         for entry in (cache / "results").iterdir():
             os.utime(entry, (1, 1))
 

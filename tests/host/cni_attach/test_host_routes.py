@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import Upkeep
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift

@@ -35,10 +35,7 @@ STATE = r"""
 cd /var/lib/cni
 # What was assigned last is nobody's state.
 find networks -type f ! -name 'last_reserved_ip.*' -exec sha256sum {} + | sort -k 2
-# Every ADD writes down the present state of what the attachments of a network share.
-find results /var/lib/podwire -type f ! -path '*/state/*' ! -path '*/podwire-footprints/*' \
-  -exec sha256sum {} + | sort -k 2
-find /var/lib/podwire/cni/podwire-footprints/attachments -type f -exec sha256sum {} + | sort -k 2
+find results /var/lib/podwire -type f ! -path '*/state/*' -exec sha256sum {} + | sort -k 2
 ls /run/netns
 ip -oneline link | sed -E 's/^[0-9]+: ([^:@]+).*/\1/' | sort
 iptables-save | sed '/^#/d; s/\[[0-9:]*\]//'

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Callable, Collection, Iterator, NamedTuple
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import rule_text
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import (
     ADDRESS,
     NEIGHBOUR,
     ROUTE,
     ROUTING_RULE_SIZE,
     TRAFFIC,
+    KernelObject,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Dumps, attributes_in
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
@@ -81,16 +82,14 @@ def objects(container: Container) -> int:
 
 
 def _footprints(container: Container) -> list[Footprint]:
-    notes = container.site.notes()
-    found = [container.footprint(), notes.network(container.wanted["network"]), notes.host()]
-    assert notes.damaged == {}
+    found = [container.footprint(), *container.site.shared(container.wanted["network"])]
     return [footprint for footprint in found if footprint is not None]
 
 
 class _Object:
     """One object of a footprint, on the host (namespace "") or in the container."""
 
-    def __init__(self, container: Container, namespace: str, key: tuple[Any, ...], recorded: Recorded) -> None:
+    def __init__(self, container: Container, namespace: str, key: tuple[Any, ...], recorded: KernelObject) -> None:
         self.container = container
         self.namespace = namespace
         self.key = key

@@ -15,7 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Notes
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import (
@@ -173,7 +175,8 @@ class Container:
         return [address.split("/")[0] for address in self.row["ips"]]
 
     def footprint(self) -> Footprint:
-        found = self.site.notes().attachment(self.key)
+        attached = self.site.store().read(Key(*self.key)).attached
+        found = attached.footprint if attached is not None else None
         assert found is not None, f"no footprint of {self.key}"
         return found
 
@@ -304,8 +307,14 @@ class Site:
             assert row["action"] == "added", row
             container.row = row
 
-    def notes(self) -> Notes:
-        return Notes(str(self.cache))
+    def store(self) -> AttachmentStore:
+        return AttachmentStore(str(self.cache))
+
+    def shared(self, network: str) -> list[Footprint]:
+        """Return the footprints of a network and of all networks."""
+        shared = self.store().read_shared()
+        assert shared.damage == ""
+        return [footprint for footprint in (shared.networks.get(network), shared.host) if footprint is not None]
 
     # ---- connections
 

@@ -71,7 +71,7 @@ def expect_nothing_to_do(site):
 @pytest.mark.parametrize("chain", ["bridge", "firewall"])
 def test_a_bridge_of_the_host_stays_its_own(on_own_bridge, chain, generation):
     site = on_own_bridge(chain, generation=generation)
-    recorded = [site.notes().network(f"pwf-{chain}"), site.notes().host(), site.containers[0].footprint()]
+    recorded = [*site.shared(f"pwf-{chain}"), site.containers[0].footprint()]
     named = [key for one in recorded for key in one.host if "INPUT" in key or "10.88.0.250" in map(str, key)]
     assert named == []
     assert [key for key in recorded[0].host if key[0] in ("link", "addr", "route")] == []
@@ -200,7 +200,7 @@ def test_what_another_program_sets_during_an_add_is_not_recorded(new_site, gener
     try:
         site.host = site.host.with_defaults(bin_dirs=[str(folder)])
         site.attach()
-        recorded = [container.footprint(), site.notes().network("pwf-full"), site.notes().host()]
+        recorded = [container.footprint(), *site.shared("pwf-full")]
         text = " ".join(str(key) for one in recorded for key in one.host)
         for word in ("tcp_fin_timeout", "rp_filter", "log_martians", "10.99.0", "198.51.100.0", "INPUT"):
             assert word not in text

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import random
-import zlib
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
+from ansible_collections.podwire.cni.tests.host.records import records, shared_file
 from ansible_collections.podwire.cni.tests.tools import sample
 
 NUMBER = sample.number("MUTATIONS", 2, 1)
@@ -40,29 +39,21 @@ def exchanged(data, path, value):
     return copy
 
 
-def packed(data):
-    return zlib.compress(json.dumps(data).encode())
+def as_text(data):
+    return json.dumps(data).encode()
 
 
 def files_of(site):
-    """Yield (path, its content as data, what writes it)."""
-    for folder in (note.FOLDER, "results", "podwire"):
-        for path in sorted((site.cache / folder).rglob("*")):
-            if path.is_file():
-                raw = path.read_bytes()
-                if folder == note.FOLDER:
-                    yield path, json.loads(zlib.decompress(raw)), packed
-                    continue
-                data = json.loads(raw)
-                yield path, data, lambda content: json.dumps(content).encode()
-                config = json.loads(base64.b64decode(data["config"]))
+    """Yield (path, its content or a part of it as data, what returns the content with that part)."""
+    for path in (*records(site.cache), *sorted((site.cache / "results").iterdir()), shared_file(site.cache)):
+        data = json.loads(path.read_bytes())
+        yield path, data, as_text
+        if "config" in data:
 
-                def with_config(content, data=data):
-                    return json.dumps(
-                        {**data, "config": base64.b64encode(json.dumps(content).encode()).decode()}
-                    ).encode()
+            def with_config(content, data=data):
+                return as_text({**data, "config": base64.b64encode(as_text(content)).decode()})
 
-                yield path, config, with_config
+            yield path, json.loads(base64.b64decode(data["config"])), with_config
 
 
 def mutations(data):
@@ -79,7 +70,8 @@ def test_no_value_ends_a_module_in_a_traceback(attached, chain):
     site = attached(chain)
     wanted = [container.wanted for container in site.containers]
     failures = []
-    good = {path: path.read_bytes() for path in site.cache.rglob("*") if path.is_file()}
+    paths = [path for path in site.cache.rglob("*") if path.is_file()]
+    good = {path: path.read_bytes() for path in [*paths, shared_file(site.cache)]}
     for path, data, write in list(files_of(site)):
         for place, value, content in mutations(data):
             path.write_bytes(write(content))

@@ -5,61 +5,43 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
 from ansible_collections.podwire.cni.tests.host.footprint.test_site import repair
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.records import lose_footprints, records, shared_file
 
 
 def files(site):
-    root = site.cache / note.FOLDER
-    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+    return [*records(site.cache), shared_file(site.cache)]
 
 
-def packed(**content):
-    return zlib.compress(json.dumps(content).encode())
+def changed(change):
+    """Return what exchanges a part of a file of footprints, which its digest tells."""
 
+    def damage(text):
+        data = json.loads(text)
+        footprint = data.get("footprint", data)
+        footprint.update(change(footprint))
+        return json.dumps(data).encode()
 
-def bomb():
-    packer = zlib.compressobj()
-    return b"".join([*(packer.compress(bytes(1024 * 1024)) for _part in range(100)), packer.flush()])
-
-
-def other_path(text):
-    return packed(**{**json.loads(zlib.decompress(text)), "path": "attachments/other/one-eth0"})
-
-
-def deep(_text):
-    return zlib.compress(b"[" * 100000)
-
-
-def of_tomorrow(text):
-    return packed(**{**json.loads(zlib.decompress(text)), "version": 99})
-
-
-def of_wrong_types(text):
-    data = json.loads(zlib.decompress(text))
-    data["host"] = [[[["link", "pwf0"]], None, 7, "no", {}]]
-    return packed(**data)
+    return damage
 
 
 DAMAGES = {
     "empty": lambda text: b"",
     "truncated": lambda text: text[: len(text) // 2],
-    "flipped": lambda text: text[:20] + bytes([text[20] ^ 0xFF]) + text[21:],
+    "flipped": lambda text: text[: len(text) // 2] + bytes([text[len(text) // 2] ^ 1]) + text[len(text) // 2 + 1 :],
     "garbage": lambda text: os.urandom(500),
-    "not ours": other_path,
-    "of another version": of_tomorrow,
-    "of wrong types": of_wrong_types,
-    "deeply nested": deep,
-    "a list": lambda text: zlib.compress(b"[1, 2]"),
-    "a bomb": lambda text: bomb(),
+    "changed": changed(lambda footprint: {"text": footprint["text"].replace("1500", "1400")}),
+    "without a digest": changed(lambda footprint: {"digest": None}),
+    "of wrong types": changed(lambda footprint: {"text": 7}),
+    "deeply nested": lambda text: b"[" * 100000,
+    "a list": lambda text: b"[1, 2]",
     "huge": lambda text: os.urandom(5 * 1024 * 1024),
 }
 
@@ -69,12 +51,11 @@ def damaged_warnings(result):
 
 
 def lose(site, how):
-    for name in files(site):
-        path = site.cache / note.FOLDER / name
-        if how == "missing":
-            path.unlink()
-        else:
-            path.write_bytes(DAMAGES[how](path.read_bytes()))
+    if how == "missing":
+        lose_footprints(site.cache)
+        return
+    for path in files(site):
+        path.write_bytes(DAMAGES[how](path.read_bytes()))
 
 
 @pytest.mark.parametrize("generation", BOTH)
@@ -108,7 +89,7 @@ def test_damaged_notes_are_no_accident(attached, damage):
         result = site.run(**options)
         assert {row["action"] for row in result["attachments"]} == {"none"}
         assert result["actions"] == []
-        assert len(damaged_warnings(result)) == 3
+        assert len(damaged_warnings(result)) == 2
         assert "Traceback" not in json.dumps(result)
     assert site.picture() == before
     assert site.dead() == []
@@ -138,8 +119,7 @@ def test_a_note_that_is_no_file_is_no_accident(attached, kind):
     site = attached("bridge")
     victim = site.work / "victim"
     victim.write_text("untouched")
-    for name in files(site):
-        path = site.cache / note.FOLDER / name
+    for path in files(site):
         path.unlink()
         if kind == "folder":
             path.mkdir()
@@ -162,23 +142,21 @@ def test_a_note_that_is_no_file_is_no_accident(attached, kind):
 def test_a_del_removes_the_footprint(new_site, generation):
     site = new_site("portmap", generation)
     first, second = site.add_container("ctr"), site.add_container("more", capability_args={})
-    shared = ["host", "networks/pwf-portmap", "order"]
 
     def change(*wanted):
         def look():
-            return site.picture(), files(site)
+            return site.picture(), [path.name for path in records(site.cache)]
 
         return site.host.change("cni_attach", look, attachments=list(wanted))
 
     change(first.wanted, second.wanted)
-    mine = [f"attachments/pwf-portmap/{container.container_id}-eth0" for container in (first, second)]
-    assert files(site) == sorted([*mine, *shared])
+    mine = [f"pwf-portmap-{container.container_id}-eth0" for container in (first, second)]
+    assert [path.name for path in records(site.cache)] == sorted(mine)
+    assert len(site.shared("pwf-portmap")) == 2
     change(first.absent)
-    assert files(site) == sorted([mine[1], *shared])
+    assert [path.name for path in records(site.cache)] == mine[1:]
     change(second.absent)
-    assert files(site) == []
-    for container in (first, second):
-        assert site.notes().attachment(container.key) is None
+    assert records(site.cache) == []
 
 
 def test_notes_of_another_boot_are_not_believed(attached, tmp_path):

@@ -7,10 +7,9 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import put_back_all
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.records import records, shared_file
 
 DROP = "-s 203.0.113.0/24 -j DROP"
 
@@ -82,24 +81,14 @@ def test_an_attachment_that_is_made_meanwhile_does_not_accept_it(site):
     assert not one.run(on_drift="fail")["changed"]
 
 
-@pytest.mark.parametrize("damaged", ["all", "order"])
+@pytest.mark.parametrize("damaged", ["all", "shared"])
 def test_damaged_notes_do_not_put_a_lost_jump_behind_a_drop(site, damaged):
     one = site()
     before = forward()
-    for path in (one.cache / note.FOLDER).rglob("*"):
-        if path.is_file() and damaged in ("all", path.name):
-            path.write_bytes(os.urandom(500))
+    for path in [*(records(one.cache) if damaged == "all" else ()), shared_file(one.cache)]:
+        path.write_bytes(os.urandom(500))
     sh(f"iptables -D FORWARD {jump()}")
     result = one.run(on_drift="repair")
     assert {step["class"] for step in result["actions"]} == {"safe"}
     assert forward() == before
     assert not one.run(on_drift="fail")["changed"]
-
-
-def test_the_repair_service_knows_no_order_and_puts_it_first(site):
-    one = site()
-    before = forward()
-    (one.cache / note.FOLDER / "order").write_bytes(b"")
-    sh(f"iptables -D FORWARD {jump()}")
-    put_back_all(str(one.cache))
-    assert forward() == before

@@ -40,10 +40,10 @@ def test_a_preview_tells_what_an_add_changes(new_site, chain):
     (shown,) = result["diff"]
     assert shown["after"]["preview"] == found
     site.attach()
-    footprint, notes = container.footprint(), site.notes()
+    footprint = container.footprint()
     assert plain(found["container"]) == plain(describe(footprint.inside))
     assert plain(found["host"]) == plain(describe(footprint.host))
-    shared = [one.host for one in (notes.network(container.key[0]), notes.host()) if one is not None]
+    shared = [one.host for one in site.shared(container.key[0])]
     real = {text for objects in shared for text in describe(objects)}
     assert plain(found["shared"]) == plain(real)
 

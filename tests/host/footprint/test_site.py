@@ -106,8 +106,7 @@ class Visitor:
 def test_an_untouched_site_is_not_reported(attached, generation):
     site = attached("full", generation=generation)
     (container,) = site.containers
-    notes = site.notes()
-    footprints = [container.footprint(), notes.network(container.key[0]), notes.host()]
+    footprints = [container.footprint(), *site.shared(container.key[0])]
     wanted = state.wanted_keys(container.path, footprints)
     with Visitor(site) as visitor:
         for _look in range(LOOKS):

@@ -9,7 +9,6 @@ import shutil
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT, NEW
@@ -97,13 +96,13 @@ def test_dels_of_six_dead_containers_read_the_firewall_once(new_site, monkeypatc
     verbs = Verbs([str(site.plugins)], str(site.cache), 60)
     for container in containers:
         key = Key(*container.key)
-        assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), "", later=True) == ""
-        assert verbs.records.read(key) is not None
+        assert verbs.delete(verbs.store.read(key).attached, "", later=True) == ""
+        assert verbs.store.read(key).state
     dropped = verbs.finish_deletions()
     assert len(dropped.rows) == 6
     assert [dropped.kept(key) for key in dropped.rows] == [""] * 6
     assert "pwf-c" not in sh("nft list ruleset")
-    assert [verbs.records.read(Key(*container.key)) for container in containers] == [None] * 6
+    assert [verbs.store.read(Key(*container.key)).state for container in containers] == [""] * 6
     # Tests before may have made tables of legacy, which are read as well.
     assert len([argv for argv in calls if "legacy" not in argv[0]]) <= 5, calls
 
@@ -153,7 +152,7 @@ def test_the_container_that_gets_an_address_keeps_its_rules(fixed, generation, n
 def test_an_address_that_another_program_gives_meanwhile_keeps_its_rules(fixed, network):
     site, old = fixed(NEW, network)
     verbs, key = Verbs([str(site.plugins)], str(site.cache), 60), Key(*old.key)
-    assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), old.path, later=True) == ""
+    assert verbs.delete(verbs.store.read(key).attached, old.path, later=True) == ""
     assert forwarded() == 0
     site.run(attachments=[site.add_container("new", network=network).wanted])
     assert verbs.finish_deletions().rows == {}

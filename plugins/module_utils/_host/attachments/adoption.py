@@ -21,7 +21,7 @@ from ..kernel.objects import State, read_objects
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
 from ..netns import Netns, visit
-from .records import Attached
+from .attached import Attached
 from .request import WantedAttachment
 
 _UNICAST = 1

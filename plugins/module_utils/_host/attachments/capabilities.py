@@ -6,14 +6,14 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ...libcni.cache import DEFAULT_DIR, list_entries
+from ...libcni.cache import DEFAULT_DIR
 from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import CacheError, CNIError
 from ..addresses import packed
+from ..errors import HostError
 from ..kinds import member_of, text_of
 from .outcome import ADD, RENEW, Outcome
-from .records import attached_from_entry
 from .request import PRESENT, Key
+from .store import read_cache
 
 Note = Tuple[Outcome, str, str]
 
@@ -106,16 +106,11 @@ def _covers(one: bytes, other: bytes) -> bool:
 
 def _ports_of_others(cache_dir: str, known: Set[Key]) -> Iterator[_Port]:
     try:
-        entries = list_entries(cache_dir)
-    except CacheError:
+        entries = read_cache(cache_dir).entries
+    except HostError:
         # It is reported where the request's own entries are read.
         return
-    for entry in entries:
-        key = Key(entry.network_name, entry.container_id, entry.if_name)
+    for attached in (entry.attached for entry in entries if entry.has_entry):
         # An entry from before a reboot holds no port.
-        if key not in known and entry.capability_args and os.path.exists(entry.net_ns):
-            try:
-                attached = attached_from_entry(entry, key)
-            except CNIError:
-                continue
-            yield from _ports(key, attached.config, attached.capability_args)
+        if attached and attached.key not in known and attached.capability_args and os.path.exists(attached.netns):
+            yield from _ports(attached.key, attached.config, attached.capability_args)

@@ -14,13 +14,13 @@ from ...libcni.errors import CNIError
 from ..addresses import packed, prefix_length, written
 from ..firewall.chains import CHAIN, LEGACY, NFT, NFTABLES
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
-from ..footprints.note import Footprint, Objects, Recorded
+from ..footprints.footprint import Footprint, Objects
 from ..footprints.object_kinds import HOST
 from ..footprints.state import Look, other_end
-from ..kernel.objects import ObjectKey
+from ..kernel.objects import KernelObject, ObjectKey
 from ..kinds import member_of
 from ..netlink import MAIN_TABLE
-from .records import Attached
+from .attached import Attached
 
 _UP = {"flags": 1}
 _UNICAST, _USUAL_METRIC = 1, {2: 0, 10: 1024}
@@ -52,7 +52,7 @@ def deduce(attached: Attached, identity: Mapping[str, Any], look: Look) -> Footp
 
 
 def _objects(known: Iterable[Tuple[ObjectKey, Any]]) -> Objects:
-    return {key: Recorded(value) for key, value in known}
+    return {key: KernelObject(value) for key, value in known}
 
 
 class _Deduction:

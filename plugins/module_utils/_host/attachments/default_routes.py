@@ -15,12 +15,13 @@ from ...libcni.errors import CNIError
 from ...libcni.fields import Route
 from ...libcni.multi.routes import DEFAULTS, with_default_routes
 from ..errors import HostError
-from ..footprints.note import Notes
-from ..footprints.recorder import read_inside, recorded
+from ..footprints.footprint import Footprint
+from ..footprints.recorder import read_inside
 from ..netns import Netns, visit
+from .attached import ATTACHED, Attached
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
-from .records import Attached, Record, Records
+from .store import AttachmentStore
 from .verbs import Failed, Verbs, living_netns
 
 
@@ -41,16 +42,10 @@ class RoutesOfPod:
         member = move_default_routes(attached, container, self._routes, self._taken)
         result = changed_result(before or {}, self._routes)
         write_result(self._cache_dir, attached, result)
-        return Attached(
-            attached.key, attached.config, attached.netns, attached.args, attached.capability_args, result, member
-        )
+        return attached.changed(result=result, pod=member)
 
     def change(
-        self,
-        attached: Attached,
-        record: Optional[Record],
-        container: Netns,
-        check: Callable[[Attached, Netns], Optional[Failed]],
+        self, attached: Attached, container: Netns, check: Callable[[Attached, Netns], Optional[Failed]]
     ) -> Tuple[Attached, Optional[Failed]]:
         """Do the same for an attachment that exists; its record and its footprint tell so afterwards.
 
@@ -59,10 +54,10 @@ class RoutesOfPod:
         """
         changed = self.apply(attached, container)
         failure = check(changed, container)
-        if record is not None:
-            record.attached, record.check = changed, failure.kept() if failure else None
-            Records(self._cache_dir).attached(attached.key, record)
-        renew_footprint(self._cache_dir, changed, container)
+        if changed.state:
+            changed.state, changed.check = ATTACHED, failure.kept() if failure else None
+            renew_footprint(changed, container)
+            AttachmentStore(self._cache_dir).write(changed)
         return changed, failure
 
 
@@ -77,18 +72,18 @@ def reroute(
     before, part = outcome.attached, outcome.wanted.pod
     if before is None or part is None:
         return None, lambda: None
-    container = living_netns(before, outcome.record, outcome.wanted.netns)
+    container = living_netns(before, outcome.wanted.netns)
     taken = {family for other in others if _is_before(other, part) for family in _families_back(other)}
     with container:
         moved = RoutesOfPod(cache_dir, part.routes, taken)
-        changed, check = moved.change(before, outcome.record, container, verbs.check_new)
+        changed, check = moved.change(before, container, verbs.check_new)
     outcome.result = changed.result
     routes = before.pod.routes if before.pod else None
 
     def undo() -> None:
         with container:
             moved_back = RoutesOfPod(cache_dir, routes)
-            outcome.attached = moved_back.change(changed, outcome.record, container, verbs.check_new)[0]
+            outcome.attached = moved_back.change(changed, container, verbs.check_new)[0]
 
     return check, undo
 
@@ -212,10 +207,9 @@ def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> 
         raise HostError(f"cannot write the cache entry of {attached.key}: {error}", "cache_unwritable") from error
 
 
-def renew_footprint(cache_dir: str, attached: Attached, container: Netns) -> None:
-    """Write down the default routes that the interface has now, so that their change is no drift."""
-    notes, key = Notes(cache_dir), attached.key
-    footprint = notes.attachment(key)
+def renew_footprint(attached: Attached, container: Netns) -> None:
+    """Note the default routes that the interface has now in the footprint, so that their change is no drift."""
+    footprint, key = attached.footprint, attached.key
     reading = visit([container], lambda: read_inside(())).get(container.path)
     if footprint is None or reading is None:
         return
@@ -226,7 +220,5 @@ def renew_footprint(cache_dir: str, attached: Attached, container: Netns) -> Non
     kept = {at: there for at, there in footprint.inside.items() if not is_default(at)}
     for at, there in reading.state.items():
         if is_default(at) and not there.derived:
-            kept[at] = recorded(there)
-    footprint.inside.clear()
-    footprint.inside.update(kept)
-    notes.write_attachment(key, footprint)
+            kept[at] = there
+    attached.footprint = Footprint(footprint.host, kept, footprint.identity)

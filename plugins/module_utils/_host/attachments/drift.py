@@ -13,10 +13,10 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from ...libcni.cache import cache_path
 from ..errors import HostError
 from ..firewall.chains import CHAIN, switched_backends
-from ..footprints.note import Footprint, Notes
+from ..footprints.footprint import Footprint, SharedFootprints
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, same
-from .records import Attached
+from .attached import Attached
 from .request import Key
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Drifts:
     """What attachments and their networks need, and what of it has drifted: ``by_owner``.
 
     ``order``: that of the rules in chains. ``problems``: sentences about what could not be read, so that drift of it
-    goes undetected. ``damages``: sentences about notes that could not be used. ``look``: what was read.
+    goes undetected. ``damages``: sentences about records that could not be used. ``look``: what was read.
     """
 
     def __init__(self) -> None:
@@ -82,15 +82,15 @@ class Drifts:
 
 
 def find_drift(
-    attachments: Sequence[Present], notes: Optional[Notes] = None, rehearse: Optional[Rehearse] = None
+    attachments: Sequence[Present], shared: Optional[SharedFootprints] = None, rehearse: Optional[Rehearse] = None
 ) -> Drifts:
     """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
 
-    *notes*: where their ADDs were recorded. *rehearse*: None if no plugin may run.
+    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run.
     """
     found = Drifts()
     if attachments:
-        _Search(found, attachments, notes, rehearse).run()
+        _Search(found, attachments, shared, rehearse).run()
     return found
 
 
@@ -99,18 +99,18 @@ class _Search:
         self,
         found: Drifts,
         attachments: Sequence[Present],
-        notes: Optional[Notes],
+        shared: Optional[SharedFootprints],
         rehearse: Optional[Rehearse],
     ) -> None:
         self._found = found
         self._present = {one.attached.key: one for one in attachments}
-        self._notes = notes
+        self._shared = shared or SharedFootprints()
         self._rehearse = rehearse
         self._rehearsed: Dict[Key, Rehearsed] = {}
         self._obstacles: Dict[Key, str] = {}
 
     def run(self) -> None:
-        missing = self._read_notes() if self._notes is not None else [(), *self._networks()]
+        missing = self._take_recorded()
         unknown = self._unknown(missing)
         if unknown:
             self._rehearse_all(unknown)
@@ -123,25 +123,18 @@ class _Search:
 
     # ---- what they need
 
-    def _networks(self) -> List[Owner]:
-        return list(dict.fromkeys((key.network,) for key in self._present))
-
-    def _read_notes(self) -> List[Owner]:
+    def _take_recorded(self) -> List[Owner]:
         """Take what was recorded; return the owners of what is shared and is not known."""
-        notes, found = self._notes, self._found.by_owner
-        if notes is None:
-            return []
+        found, networks = self._found.by_owner, list(dict.fromkeys(key.network for key in self._present))
         for key, one in self._present.items():
-            footprint = notes.attachment(key)
+            footprint = one.attached.footprint
             if footprint is not None and same(footprint.identity, one.identity):
                 found[key] = Drift(key, footprint, one.attached.netns)
-        self._found.order = notes.order()
-        shared = {(): notes.host(), **{owner: notes.network(owner[0]) for owner in self._networks()}}
+        self._found.order = dict(self._shared.order)
+        shared: Dict[Owner, Optional[Footprint]] = {(name,): self._shared.networks.get(name) for name in networks}
+        shared[()] = self._shared.host
         found.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
-        # Of what all networks share, the order may be what is damaged.
-        return [
-            owner for owner, footprint in shared.items() if footprint is None or (not owner and owner in notes.damaged)
-        ]
+        return [owner for owner, footprint in shared.items() if footprint is None]
 
     def _unknown(self, missing: Sequence[Owner]) -> List[Present]:
         """Return the attachments that have to be rehearsed, one for each network whose shared objects are not known."""
@@ -172,7 +165,7 @@ class _Search:
                 wanted.setdefault(space, []).extend(keys)
         deduced = [one for key, one in self._present.items() if key not in found and key not in self._rehearsed]
         if deduced:
-            # Imported late, as below: nearly all attachments have notes.
+            # Imported late, as below: nearly all attachments have footprints.
             from .deduce import made_rules
 
             rules = [(CHAIN,)] if any(made_rules(one.attached) for one in deduced) else []
@@ -219,7 +212,10 @@ class _Search:
         self._found.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
 
     def _tell_damages(self) -> None:
-        for owner, problem in self._notes.damaged.items() if self._notes is not None else ():
+        damages: Dict[Owner, str] = {key: one.attached.damage for key, one in self._present.items()}
+        for owner, problem in {**damages, (): self._shared.damage}.items():
+            if not problem:
+                continue
             drift = self._found.by_owner.get(owner)
             rest = "a rehearsal of its ADD takes its place"
             if drift is None or drift.source == DEDUCED:

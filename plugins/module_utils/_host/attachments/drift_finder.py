@@ -7,16 +7,15 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..binaries.types import types_of
 from ..errors import HostError
-from ..footprints.note import Notes
 from ..footprints.object_kinds import summarize
 from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
 from ..netns import Netns, Seen, same
 from ..plan import each_of
+from .attached import Attached
 from .drift import ADDED, Drifts, find_drift, present_in
 from .networks import Networks
 from .outcome import NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
-from .records import Attached
 from .request import Key
 from .verbs import Failed, Verbs
 
@@ -67,7 +66,7 @@ class DriftFinder:
         cache_dir, identities = self._settings.cache_dir, {path: seen.identity for path, seen in self._seen.items()}
         present = present_in(cache_dir, entries, identities)
         if present:
-            self._drifts = find_drift(present, Notes(cache_dir), self._settings.rehearse)
+            self._drifts = find_drift(present, self._verbs.store.read_shared(), self._settings.rehearse)
             self._judge_all([*stay, *gone])
         left = [outcome for outcome in stay if not (outcome.failed or outcome.reason)]
         # Where something is lost, CHECK would only tell it again, as if the attachment itself had to be made again.
@@ -186,7 +185,7 @@ class DriftFinder:
 
     def _judge(self, outcome: Outcome, failure: Failed) -> None:
         """Distinguish drift from a CHECK that has never worked, and from one that crashed."""
-        if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
+        if failure.crashed or failure.is_same(outcome.attached.check if outcome.attached else None):
             drift = self._drifts.of(outcome.key)
             known = drift is not None and drift.source != DEDUCED
             self._plan.note(outcome, "check_unusable", failure.unusable(outcome.key, known))

@@ -11,7 +11,7 @@ from ..addresses import result_addresses
 from ..errors import HostError
 from ..kinds import text_of
 from ..plan import Plan, Step, workers_of
-from .records import Attached, Record
+from .attached import Attached
 from .request import Key, WantedAttachment
 
 TYPE_CHECKING = False
@@ -112,12 +112,13 @@ class Outcome:
     """One entry of the request, what is planned for it and what happened.
 
     ``config`` is the network as it is configured now (None: unknown), ``attached`` what the cache has, or what an
-    interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* does
-    not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
-    why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
-    ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
-    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed, ``preview``
-    what the kernel would get from an ADD (None: nobody asked).
+    interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``recorded`` the state of a
+    record that has no entry, ``lost`` why *attached* does not come from the cache (``lost`` or ``damaged``, "" if it
+    does), ``todo`` one of the constants above, ``reason`` why (see RETURN of cni_attach), ``words`` the same as a
+    phrase, where the planner knows more than the code tells, ``keep_ips`` the addresses that a new ADD asks for,
+    ``injectors`` plugin -> daemon for the daemons that changed the network since the ADD, ``reroutes`` whether the
+    default routes of an attachment that stays are changed, ``preview`` what the kernel would get from an ADD (None:
+    nobody asked).
     """
 
     __slots__ = (
@@ -132,7 +133,7 @@ class Outcome:
         "lost",
         "preview",
         "reason",
-        "record",
+        "recorded",
         "reroutes",
         "result",
         "todo",
@@ -147,7 +148,7 @@ class Outcome:
         self.key = wanted.key
         self.config: Optional[NetworkConfigList] = None
         self.attached: Optional[Attached] = None
-        self.record: Optional[Record] = None
+        self.recorded = ""
         self.damage: Optional[HostError] = None
         self.lost = ""
         self.todo = NOTHING

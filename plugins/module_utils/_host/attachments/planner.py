@@ -14,6 +14,7 @@ from ..hostview import HostView
 from ..kinds import member_of, text_of
 from ..netns import Netns, Seen, same, visit
 from ..trust import check_trusted
+from .attached import ADDING, ATTACHED, Attached, result_macs
 from .drift_finder import DriftFinder
 from .networks import Networks
 from .outcome import (
@@ -29,8 +30,8 @@ from .outcome import (
     each_outcome,
     other_namespace,
 )
-from .records import ADDING, Attached, check_cache_dir, read_cached, result_macs
 from .request import ABSENT, PRESENT, Key, WantedAttachment
+from .store import check_cache_dir
 from .verbs import Verbs, ifname_in_use, require_container
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ class AttachPlanner:
             # Imported late: most requests have no pods.
             from .pod_unit import with_members
 
-            request = with_members(request, self._verbs.records, self._networks.load)
+            request = with_members(request, self._verbs.store, self._networks.load)
         outcomes = [Outcome(wanted) for wanted in request]
         self._plan.outcomes = outcomes
         each_outcome(outcomes, self._read)
@@ -99,31 +100,21 @@ class AttachPlanner:
     # ---- current state
 
     def _read(self, outcome: Outcome) -> None:
-        record = outcome.record = self._verbs.records.read(outcome.key)
-        try:
-            outcome.attached = read_cached(self._settings.cache_dir, outcome.key)
-        except HostError as error:
-            if error.code != "cache_damaged":
-                raise
-            outcome.damage = error
-        if outcome.attached is not None and record is not None and record.attached is not None:
-            # The cache has no place for it.
-            outcome.attached.pod = record.attached.pod
-        if outcome.attached is not None or record is None:
+        cached = self._verbs.store.read(outcome.key)
+        if cached.has_entry:
+            outcome.attached = cached.attached
             return
-        if record.state != ADDING:
-            noted = record.attached
-            if noted is None or not self._verbs.attached_as(outcome.key.ifname, noted.netns):
-                self._restore(outcome, noted)
+        outcome.damage, outcome.recorded, recorded = cached.error, cached.state, cached.recorded
+        if cached.state == ATTACHED:
+            if recorded is None or not self._verbs.attached_as(outcome.key.ifname, recorded.netns):
+                self._restore(outcome, recorded)
             elif outcome.wanted.state == ABSENT:
                 # Another tool detached it, and the interface of that name is another network's now: DEL frees the
                 # leases, and no plugin enters the namespace.
-                outcome.attached = Attached(
-                    noted.key, noted.config, "", noted.args, noted.capability_args, noted.result
-                )
-                outcome.record, outcome.reason = None, "lost"
-        elif not record.interface or outcome.wanted.state == ABSENT:
-            outcome.attached = record.attached or self._leftover(outcome)
+                outcome.attached = recorded.changed(netns="", state="", identity=None)
+                outcome.recorded, outcome.reason = "", "lost"
+        elif cached.state == ADDING and (recorded is None or not recorded.interface or outcome.wanted.state == ABSENT):
+            outcome.attached = recorded or self._leftover(outcome)
             outcome.reason = "interrupted" if outcome.attached else ""
 
     @staticmethod
@@ -144,7 +135,8 @@ class AttachPlanner:
         """Return what an ADD would be given now, for the DEL of an attachment that nothing else describes."""
         wanted = outcome.wanted
         config = self._load(wanted)
-        return Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+        attached = Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+        return attached.changed(state=outcome.recorded)
 
     def _load(self, wanted: WantedAttachment) -> NetworkConfigList:
         """Return the configured network. Raises HostError as Networks.load."""
@@ -281,8 +273,7 @@ class AttachPlanner:
 
     def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
         """Return what is gone of the attachment (``netns``, ``interface``), "" if nothing is."""
-        record = outcome.record
-        identity = record.identity if record else None
+        identity = attached.identity
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
             if identity is None and self._has_its_interface(attached, Netns(outcome.wanted.netns, here.identity)):
@@ -292,7 +283,7 @@ class AttachPlanner:
             outcome.words = other_namespace(attached.netns, outcome.wanted.netns, here.identity is not None)
             return "netns"
         # Some networks make no interface of that name: if it did not exist after the ADD, it is not missing now.
-        expected = attached.made_interface if record is None or record.state == ADDING else record.interface
+        expected = attached.interface if attached.state == ATTACHED else attached.made_interface
         return "interface" if expected and outcome.key.ifname not in here.links else ""
 
     @staticmethod
@@ -303,7 +294,7 @@ class AttachPlanner:
         return any(link.name == attached.key.ifname and link.mac == mac for link in links.values())
 
     def _decide_absent(self, outcome: Outcome) -> None:
-        remembered = outcome.record is not None or outcome.damage is not None
+        remembered = bool(outcome.recorded) or outcome.damage is not None
         if outcome.attached is None and (remembered or self._settings.force):
             if outcome.damage is not None and not self._settings.force:
                 raise outcome.damage

@@ -10,8 +10,8 @@ from ..binaries.types import is_multus
 from ..errors import HostError
 from .outcome import Outcome
 from .pod_part import PodPart, PodRoutes
-from .records import Records
 from .request import ABSENT, PRESENT, WantedAttachment
+from .store import AttachmentStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _ANSWERING = ("podwire-multinet",)
 
 
 def with_members(
-    request: Sequence[WantedAttachment], records: Records, load: Callable[[str], NetworkConfigList]
+    request: Sequence[WantedAttachment], store: AttachmentStore, load: Callable[[str], NetworkConfigList]
 ) -> List[WantedAttachment]:
     """Return the request with what its pods have and no longer ask for, to be detached.
 
@@ -38,7 +38,7 @@ def with_members(
             del parts[1:]
         found += parts
         keys = {wanted.key for wanted in parts}
-        for key, attached in records.of_pod(unit.container_id, keys).items():
+        for key, attached in store.of_pod(unit.container_id, keys).items():
             member = attached.pod
             if member is not None:
                 part = PodPart(unit, member.place, member.network)

@@ -14,8 +14,7 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.gojson import fold
 from ..binaries.types import types_of
 from ..errors import HostError
-from ..footprints.attribution import Attribution, Party, is_of_plugins
-from ..footprints.note import Notes
+from ..footprints.attribution import Attribution, Owner, Party, is_of_plugins
 from ..footprints.object_kinds import LEASE
 from ..footprints.recorder import (
     SWITCHES,
@@ -26,17 +25,18 @@ from ..footprints.recorder import (
     read_host,
     read_inside,
     read_unusual,
-    write_footprints,
+    record_footprints,
 )
-from ..footprints.state import Store
+from ..footprints.state import LeaseStore
 from ..host_routes import lost_host_routes, read_host_routes
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, lease_dir, member_of, text_of, tuned_sysctls
 from ..netns import Netns, apart, same, seen_here, visit
+from .attached import Attached, result_gateways
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
-from .records import Attached, result_gateways
 from .request import Key
+from .store import AttachmentStore
 from .verbs import AddWatch
 
 _UP, _PROMISCUOUS = 0x1, 0x100
@@ -92,17 +92,17 @@ class Recording(AddWatch):
     """
 
     def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
-        self._notes = Notes(cache_dir, past=True)
+        self._store = AttachmentStore(cache_dir)
         self._plan = plan
         self._before: Optional[Reading] = None
         # What was read, and of which namespace.
         self._inside: Dict[Key, Tuple[Reading, Optional[Mapping[str, Any]]]] = {}
-        self._done: Dict[Key, Tuple[Attached, Mapping[str, Any]]] = {}
+        self._done: Dict[Key, Attached] = {}
         self._added: Dict[Key, RecordedAdd] = {}
-        self._stores: List[Store] = []
+        self._stores: List[LeaseStore] = []
         self._routes: Dict[str, str] = {}
         self._usual: Optional[Defaults] = None
-        self._live: Set[str] = set()
+        self._in_use: Set[Owner] = set()
 
     def begin(self) -> None:
         """Read the host before the first ADD, and the namespaces that get one attachment."""
@@ -110,7 +110,7 @@ class Recording(AddWatch):
         if not made:
             return
         self._routes = self._try(read_host_routes) or {}
-        self._live = self._notes.networks()
+        self._in_use = self._store.in_use({outcome.key.network for outcome in made})
         self._stores = _stores(outcome.config for outcome in made if outcome.config)
         self._before = self._try(lambda: self._host_before(made))
         if self._before is not None:
@@ -121,11 +121,10 @@ class Recording(AddWatch):
         before = read_host(self._stores)
         renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
         if renewed:
-            footprints = {attached.key: self._notes.attachment(attached.key) for attached in renewed}
-            for footprint in footprints.values():
-                before.leave_out(footprint.host if footprint is not None else ())
+            for attached in renewed:
+                before.leave_out(attached.footprint.host if attached.footprint is not None else ())
             # Without a footprint, only the form of leases and of plugins' rules tells what its first ADD made.
-            parties = [party_of(attached, None) for attached in renewed if footprints[attached.key] is None]
+            parties = [party_of(attached, None) for attached in renewed if attached.footprint is None]
             owners = Attribution({}, parties).owners(changes(before.nothing(), before, {}), shared=False)
             before.leave_out([key for key in owners if key[0] == LEASE or is_of_plugins(key)])
         return before
@@ -151,10 +150,9 @@ class Recording(AddWatch):
 
     def after(self, given: Attached, container: Netns) -> None:
         """Read the namespace of the container after its ADD, or let ``finish`` do so. *given* has the result."""
-        identity = container.identity
-        if given.key not in self._inside or not identity:
+        if given.key not in self._inside or not container.identity:
             return
-        self._done[given.key] = given, identity
+        self._done[given.key] = given
         if self._neighbours(given):
             self._try(lambda: self._read_after([given.key]), given.key)
 
@@ -169,13 +167,13 @@ class Recording(AddWatch):
     def _read_after(self, keys: Iterable[Key]) -> None:
         def read() -> None:
             for key in keys:
-                given, identity = self._done[key]
-                if Netns(given.netns, identity).enter():
-                    self._added[key] = self._read_one(given, identity)
+                given = self._done[key]
+                if Netns(given.netns, given.identity).enter():
+                    self._added[key] = self._read_one(given)
 
         apart(read)
 
-    def _read_one(self, given: Attached, identity: Mapping[str, Any]) -> RecordedAdd:
+    def _read_one(self, given: Attached) -> RecordedAdd:
         """Return what this thread's namespace is after the ADD."""
         ifname = given.key.ifname
         named, before = sysctls_set_by(given.config, ifname), self._inside[given.key][0]
@@ -186,7 +184,7 @@ class Recording(AddWatch):
         party = party_of(given, after.state)
         digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
         needed = sysctls_of_tuning(given.config, ifname)
-        return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given), needed)
+        return RecordedAdd(party, before, after, defaults, given.identity, digest, self._neighbours(given), needed)
 
     def forget(self, key: Key) -> None:
         """Record nothing of an attachment, because it has been detached again."""
@@ -201,9 +199,17 @@ class Recording(AddWatch):
         if before is None or not self._done:
             return
         self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
-        added = list(self._added.values())
-        if added:
-            self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added, self._live))
+        if self._added:
+            self._try(lambda: self._write(before))
+
+    def _write(self, before: Reading) -> None:
+        """Write the footprints of attachments, and of what they share."""
+        shared, added = self._store.read_shared(), list(self._added.values())
+        footprints = record_footprints(shared, before, read_host(self._stores), added, self._in_use)
+        for key in self._added:
+            self._done[key].footprint = footprints[key]
+            self._store.write(self._done[key])
+        self._store.write_shared(shared)
 
     def _report_lost_routes(self) -> None:
         lost = lost_host_routes(self._routes, read_host_routes())
@@ -287,9 +293,9 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
     )
 
 
-def _stores(configs: Iterable[NetworkConfigList]) -> List[Store]:
+def _stores(configs: Iterable[NetworkConfigList]) -> List[LeaseStore]:
     """Return the stores of host-local that ADDs with *configs* use, whether they exist yet or not."""
-    found: Dict[Store, None] = {}
+    found: Dict[LeaseStore, None] = {}
     for config in configs:
         for plugin in config.plugins:
             data_dir = lease_dir(plugin.network)

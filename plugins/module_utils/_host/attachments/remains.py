@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..firewall.owners import RuleSet
 
 Objects = Mapping[Tuple[Any, ...], Any]
-"""Objects of a host, as footprints.note has them."""
+"""Objects of a host, as footprints have them."""
 Row = Dict[str, Any]
 # Kinds of interfaces that an ADD makes. A device that host-device moved can be of any kind and belongs to the host.
 _VIRTUAL = ("veth", "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan", "dummy", "tun")
@@ -261,14 +261,6 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
             text = f"the rule {rule} of the chain {chain} ({backend} {family}, table {table}) is still there"
             remains.append(Remain(one.key, "rule", " ".join(place), text, None))
     return remains
-
-
-def recorded_objects(cache_dir: str, key: Key) -> Objects:
-    """Return what the ADD of an attachment made on the host, as far as its footprint tells."""
-    from ..footprints.note import Notes
-
-    footprint = Notes(cache_dir).attachment(key)
-    return footprint.host if footprint is not None else {}
 
 
 def _free_addresses(departed: Sequence[Departed], entries: Iterable[Entry]) -> Dict[str, Key]:

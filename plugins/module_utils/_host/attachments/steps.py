@@ -13,9 +13,9 @@ from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..netns import look_at
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
+from .attached import Attached
 from .drift_finder import LostParts
 from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
-from .records import Attached, Record
 from .request import Key
 from .verbs import Added, Verbs
 
@@ -203,9 +203,9 @@ class Steps:
         if outcome.item in self._pods:
             self._pods[outcome.item].done(outcome, what, undo)
 
-    def _take_back(self, attached: Attached, record: Record) -> None:
+    def _take_back(self, attached: Attached) -> None:
         """Detach what was attached in this run."""
-        self._verbs.delete(attached, record, attached.netns)
+        self._verbs.delete(attached, attached.netns)
         if self._recording is not None:
             self._recording.forget(attached.key)
 
@@ -234,7 +234,7 @@ class Steps:
 
     def _adopt(self, outcome: Outcome, attached: Attached) -> None:
         try:
-            failure = self._verbs.adopt(attached, outcome.record)
+            failure = self._verbs.adopt(attached)
         except HostError as error:
             outcome.fail(error)
             raise
@@ -249,7 +249,7 @@ class Steps:
         if outcome.attached is None:
             self._remove(outcome)
             return
-        there = outcome.attached, outcome.record, outcome.wanted.netns
+        there = outcome.attached, outcome.wanted.netns
         try:
             if outcome.todo == RENEW:
                 self._test_repair(outcome)
@@ -280,7 +280,7 @@ class Steps:
     def _remove(self, outcome: Outcome) -> None:
         """Remove what is left of an attachment whose DEL fails or cannot run."""
         try:
-            said = self._verbs.remove(outcome.key, outcome.attached, outcome.record, outcome.wanted.netns)
+            said = self._verbs.remove(outcome.key, outcome.attached, outcome.wanted.netns)
         except HostError as error:
             outcome.fail(error)
             raise
@@ -292,7 +292,7 @@ class Steps:
 
     def _test_repair(self, outcome: Outcome) -> None:
         """Raise HostError where DEL would succeed and ADD would not."""
-        self._verbs.records.check_writable(outcome.key)
+        self._verbs.store.check_writable(outcome.key)
         if outcome.config is not None:
             # Imported late: needed only if something is repaired.
             from ..firewall.tools import try_tools
@@ -320,10 +320,10 @@ class Steps:
         except HostError as error:
             outcome.fail(error)
             raise
-        outcome.result = added.result
+        outcome.result = added.attached.result
         fresh = outcome.todo == ADD or outcome.reason in _NEW_CONTAINER
-        if fresh and added.record.attached is not None:
-            self._done_in_pod(outcome, "DEL of", partial(self._take_back, added.record.attached, added.record))
+        if fresh:
+            self._done_in_pod(outcome, "DEL of", partial(self._take_back, added.attached))
         if added.check is not None:
             self._plan.note(outcome, "check_unusable", added.check.unusable(outcome.key, True))
 

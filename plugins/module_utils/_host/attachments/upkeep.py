@@ -7,16 +7,14 @@ import sys
 from typing import List
 
 from ..errors import HostError
-from ..footprints.note import Notes
 from ..footprints.object_kinds import summarize
 from ..footprints.repair import InPlaceRepair, why_not
 from ..footprints.state import Drift
 from ..lock import Lock, read_state
 from ..netns import look
 from ..secrets import one_line
-from .cache import read_cache
 from .drift import ADDED, Drifts, find_drift, present_in
-from .records import check_cache_dir
+from .store import AttachmentStore, check_cache_dir, read_cache
 
 _LOCK_TIMEOUT = 60.0
 DONE, LEFT, FAILED = 0, 1, 2
@@ -54,7 +52,9 @@ class Upkeep:
         entries = [attached for attached in cached if attached is not None and attached.netns]
         seen = look({attached.netns: () for attached in entries})
         identities = {path: there.identity for path, there in seen.items()}
-        drifts = find_drift(present_in(self._cache_dir, entries, identities), Notes(self._cache_dir))
+        drifts = find_drift(
+            present_in(self._cache_dir, entries, identities), AttachmentStore(self._cache_dir).read_shared()
+        )
         self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
         self.left += drifts.damages
         for drift in [*drifts.shared, *drifts.attachments]:

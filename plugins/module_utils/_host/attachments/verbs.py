@@ -11,7 +11,7 @@ import contextlib
 import random
 import re
 import time
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Union
 
 from ...libcni import cache
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -25,18 +25,11 @@ from ..kernel.sysctls import interface_sysctl
 from ..kinds import IFNAME, REFERENCE, text_of, tuned_sysctls
 from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
+from .attached import ADDING, ATTACHED, Attached
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
-from .records import ADDING, ATTACHED, Attached, Record, Records
-from .remains import (
-    Departed,
-    Dropped,
-    Objects,
-    drop_remains,
-    may_have_rules,
-    recorded_objects,
-    remove_inside,
-)
+from .remains import Departed, Dropped, Objects, drop_remains, may_have_rules, remove_inside
 from .request import Key
+from .store import AttachmentStore
 
 Failure = Union[CNIError, HostError]
 MoveRoutes = Callable[[Attached, Netns], Attached]
@@ -85,7 +78,7 @@ class Failed:
         return kept is not None and (kept["plugin"], kept["code"]) == (self.plugin, self.code)
 
     def kept(self) -> Dict[str, Any]:
-        """Return what the record of a CHECK that never worked holds."""
+        """Return what is recorded of a CHECK that never worked."""
         return {"plugin": self.plugin, "code": self.code, "message": self.message}
 
     def facts(self) -> Dict[str, Any]:
@@ -105,15 +98,11 @@ class Failed:
         return f"plugin {self.plugin}: {self.message}"
 
 
-class Added:
-    """The outcome of an ADD: the ``result`` (JSON-ready), the failure of the CHECK that followed, and the record."""
+class Added(NamedTuple):
+    """What an ADD made, with its result, and the failure of the CHECK that followed."""
 
-    __slots__ = ("check", "record", "result")
-
-    def __init__(self, result: Dict[str, Any], check: Optional[Failed], record: Record) -> None:
-        self.result = result
-        self.check = check
-        self.record = record
+    attached: Attached
+    check: Optional[Failed]
 
 
 class AddWatch:
@@ -123,7 +112,7 @@ class AddWatch:
         """The ADD is about to begin. *container* is its namespace, which is kept open."""
 
     def after(self, given: Attached, container: Netns) -> None:
-        """The ADD has succeeded, and *given* has its result."""
+        """The ADD has succeeded, and *given* has its result. It is recorded afterwards."""
 
 
 class Verbs:
@@ -141,7 +130,7 @@ class Verbs:
         checks: str = ALWAYS,
     ) -> None:
         self._checks = checks
-        self.records = Records(cache_dir)
+        self.store = AttachmentStore(cache_dir)
         self._departed: List[Departed] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
@@ -208,30 +197,31 @@ class Verbs:
         existed = key.ifname in before.links
         if existed and key.ifname != "lo" and not force:
             raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
-        self.records.adding(given, before.identity, existed)
+        given = given.changed(state=ADDING, identity=before.identity, interface=existed)
+        self.store.write(given)
         if watch is not None:
             watch.before(given, container)
         try:
             result = self._cni_in(container).add_network_list(given.config, _runtime(given, given.netns)).to_dict()
-            given = Attached(key, given.config, given.netns, given.args, given.capability_args, result, given.pod)
+            given = given.changed(result=result)
             if moved is not None:
                 given = moved(given, container)
         except (CNIError, HostError) as error:
             self._take_back(given, container, existed, error)
         if watch is not None:
             watch.after(given, container)
-        there = key.ifname in container.look((key.ifname,)).links
+        given.state, given.interface = ATTACHED, key.ifname in container.look((key.ifname,)).links
         try:
             check = self.check_new(given, container)
         except HostError as error:
             if error.code == "netns_replaced":
                 self._take_back(given, container, existed, error)
             raise
-        record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
-        self.records.attached(key, record)
-        return Added(given.result or {}, check, record)
+        given.check = check.kept() if check else None
+        self.store.write(given)
+        return Added(given, check)
 
-    def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
+    def adopt(self, attached: Attached) -> Optional[Failed]:
         """Write the cache entry of an attachment that exists without one, and a record if there is none.
 
         Without a record, CHECK runs; its failure is returned. Raises HostError ``adopt_failed``.
@@ -251,13 +241,13 @@ class Verbs:
             cache.write_entry(self._cni.cache_dir, entry)
         except CNIError as error:
             raise HostError(f"cannot restore the cache entry of {key}: {error}", code="adopt_failed") from error
-        if record is not None and record.state == ATTACHED:
+        if attached.state == ATTACHED:
             return None
         with Netns(attached.netns) as container:
             identity = container.look(()).identity
             check = self.check_new(attached, container)
         kept = check.kept() if check else None
-        self.records.attached(key, Record(ATTACHED, identity, True, kept, attached))
+        self.store.write(attached.changed(state=ATTACHED, identity=identity, interface=True, check=kept))
         return check
 
     def _take_back(self, given: Attached, container: Netns, existed: bool, error: Failure) -> NoReturn:
@@ -268,7 +258,7 @@ class Verbs:
         known = _secrets(given)
         what = f"cannot attach {given.key}"
         if existed:
-            self.records.remove(given.key)
+            self.store.remove(given.key)
             why = f"; DEL did not run, because {given.key.ifname} existed before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
@@ -280,20 +270,18 @@ class Verbs:
         self._drop_remains([departed])
         _refuse(what, "add_failed", error, known)
 
-    def delete(self, attached: Attached, record: Optional[Record], netns: str, later: bool = False) -> str:
+    def delete(self, attached: Attached, netns: str, later: bool = False) -> str:
         """Run DEL, and remove what it left. *later*: what is left, and the record, stay until :meth:`finish_deletions`.
 
         Returns what is left and could not be removed, "" for nothing. Raises as :meth:`detach` does.
         """
-        departed = self.detach(attached, record, netns)
+        departed = self.detach(attached, netns)
         if later:
             self._departed.append(departed)
             return ""
         return self._drop_remains([departed]).kept(attached.key)
 
-    def detach(
-        self, attached: Attached, record: Optional[Record], netns: str, made: Optional[Objects] = None
-    ) -> Departed:
+    def detach(self, attached: Attached, netns: str, made: Optional[Objects] = None) -> Departed:
         """Run DEL with what the ADD was given. *netns* is the namespace of the request, "" if it names none.
 
         A namespace that is no longer the one of the ADD, or that is the host's own, is not passed on, so that no plugin
@@ -304,7 +292,7 @@ class Verbs:
         """
         try:
             departed = self._departing(attached.key, attached, made)
-            with living_netns(attached, record, netns) as container:
+            with living_netns(attached, netns) as container:
                 self._delete(attached, container)
         except (CNIError, HostError) as error:
             what, more = f"cannot detach {attached.key}", f"; its cache entry is kept{_WAY_OUT}"
@@ -313,7 +301,8 @@ class Verbs:
 
     def _departing(self, key: Key, attached: Optional[Attached], made: Optional[Objects] = None) -> Departed:
         """Return an attachment that is about to go; *attached* is None if it is not known what was attached."""
-        objects = recorded_objects(self._cni.cache_dir, key) if made is None else made
+        footprint = attached.footprint if attached is not None else None
+        objects = made if made is not None else footprint.host if footprint is not None else {}
         others = self._cni.get_cached_attachments(key.container_id)
         shares = any(other.network == key.network and other.if_name != key.ifname for other in others)
         if attached is None:
@@ -329,7 +318,7 @@ class Verbs:
         dropped = drop_remains(departed, self._cni.cache_dir)
         # The record goes last: a run that is killed before is continued by the next, which knows what was made by it.
         for one in departed:
-            self.records.remove(one.key)
+            self.store.remove(one.key)
         return dropped
 
     def _delete(self, attached: Attached, container: Netns) -> None:
@@ -345,7 +334,7 @@ class Verbs:
         except PluginError:
             cni.del_network_list(attached.config, runtime)
 
-    def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
+    def remove(self, key: Key, attached: Optional[Attached], netns: str) -> str:
         """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
 
         Every plugin runs. *attached*: None if it is not known what was attached. Returns the errors of DEL and what is
@@ -354,14 +343,14 @@ class Verbs:
         container, said, known = Netns(""), [], set()
         if attached is not None:
             with contextlib.suppress(HostError):
-                container = living_netns(attached, record, netns)
+                container = living_netns(attached, netns)
             known = _secrets(attached)
         try:
             departed = self._departing(key, attached)
             with container:
                 if attached is not None:
                     said += self._delete_tolerantly(attached, container)
-                    if (record is not None or attached.made_interface) and key.ifname != "lo":
+                    if (attached.state or attached.made_interface) and key.ifname != "lo":
                         moves = any(plugin.type == "host-device" for plugin in attached.config.plugins)
                         said += remove_inside(key.ifname, container, moves)
             cache.remove_entry(self._cni.cache_dir, *key)
@@ -384,9 +373,9 @@ class Verbs:
             executor.said.append(str(error))
         return executor.said
 
-    def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
+    def is_there(self, attached: Attached, netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
-        paths = [path for path in (living_netns(attached, record, netns).path, netns) if path]
+        paths = [path for path in (living_netns(attached, netns).path, netns) if path]
         name = attached.key.ifname
         return any(name in seen.links and not seen.host for seen in look(dict.fromkeys(paths, (name,))).values())
 
@@ -419,16 +408,16 @@ def require_container(key: Key, netns: str, seen: Seen) -> None:
         )
 
 
-def living_netns(attached: Attached, record: Optional[Record], netns: str) -> Netns:
+def living_netns(attached: Attached, netns: str) -> Netns:
     """Return the namespace of the ADD; one without a path if none leads there or it is the host's own.
 
     So it is if an interrupted ADD found the interface there: DEL must not remove what this ADD did not make.
     """
-    if record is not None and record.state == ADDING and record.interface:
+    if attached.state == ADDING and attached.interface:
         return Netns("")
     paths = [path for path in (attached.netns, netns) if path]
     found = look(dict.fromkeys(paths, ()))
-    identity = record.identity if record else None
+    identity = attached.identity
     for path in paths:
         here = None if found[path].host else found[path].identity
         if same(here, identity) or (here and identity is None and path == attached.netns):

@@ -12,8 +12,8 @@ import os
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..addresses import packed
-from ..attachments.cache import CachedAttachment
 from ..attachments.request import Key
+from ..attachments.store import CachedAttachment
 from ..netlink import Link
 from .namespaces import Namespace, Namespaces
 
@@ -53,7 +53,7 @@ class Homes:
             if link.name == key.ifname:
                 place = (ns.identity["inode"], link.name)
                 self._matching.setdefault(place, set()).add(key)
-                if _recorded(entry):
+                if entry.identity:
                     proven = ns is self._known(entry)
                 else:
                     proven = ns in self._at(entry) and _has_address(entry, ns, link)
@@ -80,7 +80,7 @@ class Homes:
 
     def replaced(self, entry: CachedAttachment) -> str:
         """Return which namespace at the path of the ADD has another attachment's interface, in words; "" if none."""
-        if entry.key is None or _recorded(entry):
+        if entry.key is None or entry.identity:
             return ""
         for path in entry.paths:
             for ns in self._namespaces.at(path):
@@ -91,7 +91,7 @@ class Homes:
 
     def death_of(self, entry: CachedAttachment) -> str:
         """Return what became of the namespace of an entry, in words, if it is gone."""
-        if _recorded(entry):
+        if entry.identity:
             if os.path.exists(entry.netns):
                 return f"{entry.netns} is no longer the namespace of its ADD"
             return f"the namespace of its ADD, {entry.netns}, is gone"
@@ -106,7 +106,7 @@ class Homes:
         return f"{text}, and its interface on the host is gone"
 
     def _known(self, entry: CachedAttachment) -> Optional[Namespace]:
-        return self._namespaces.alive(entry.record.identity) if entry.record else None
+        return self._namespaces.alive(entry.identity)
 
     def _at(self, entry: CachedAttachment) -> List[Namespace]:
         return [ns for path in entry.paths for ns in self._namespaces.at(path)]
@@ -116,7 +116,7 @@ class Homes:
         known = self._known(entry)
         if known is not None:
             yield known, known.name
-        if not _recorded(entry):
+        if not entry.identity:
             for ns in self._at(entry):
                 if not self._is_others(entry, ns):
                     yield ns, ns.name
@@ -124,7 +124,7 @@ class Homes:
             for ns, link in self._links.get(mac, ()):
                 if not self._is_anothers(entry, ns, link):
                     yield ns, f"its interface with the MAC {mac} in {ns.name}"
-        if entry.key is not None and not _recorded(entry) and self._is_unknown(entry):
+        if entry.key is not None and not entry.identity and self._is_unknown(entry):
             for ns in self._namespaces.all:
                 here = None if ns.own else ns.link_named(entry.key.ifname)
                 if here and (ns.identity["inode"], here.name) not in self._matching:
@@ -153,15 +153,11 @@ class Homes:
     def _is_anothers(self, entry: CachedAttachment, ns: Namespace, link: Link) -> bool:
         """Tell whether an interface with a recorded MAC is another's for certain: ipvlan gives all of them one."""
         place = (ns.identity["inode"], link.name)
-        if _recorded(entry):
+        if entry.identity:
             # The namespace of its ADD is gone, so another that may have the interface is enough.
             return bool(self._matching.get(place, set()) - {entry.key})
         proven = self._proven.get(place)
         return bool(proven) and entry.key not in (proven or ())
-
-
-def _recorded(entry: CachedAttachment) -> bool:
-    return entry.record is not None and entry.record.identity is not None
 
 
 def _has_address(entry: CachedAttachment, ns: Namespace, link: Link) -> bool:

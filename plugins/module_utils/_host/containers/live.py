@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..attachments.cache import CacheContents, CachedAttachment
+from ..attachments.store import CacheContents, CachedAttachment
 from .homes import Homes
 from .namespaces import Namespaces, read_namespaces
 
 
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
     """Tell whether the paths of the ADD mean the same here; all of them end with the boot."""
-    then = entry.record.identity if entry.record else None
+    then = entry.identity
     here = namespaces.host.identity if namespaces.host else {}
     return then is not None and (
         then["boot_id"] != here.get("boot_id") or then.get("processes") == here.get("processes", 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..attachments.cache import CacheContents, CachedAttachment
+from ..attachments.store import CacheContents, CachedAttachment
 from ..errors import HostError
 from . import containerd, nomad, podman
 from .homes import Homes

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, follows
 from ..kernel.sysctls import GLOBAL
-from .note import Objects
+from .footprint import Objects
 
 HOST = ""
 """The space of the host. Other spaces are paths of namespaces."""

@@ -12,9 +12,9 @@ from ..kernel.links import STACKED
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
-from .note import Footprint, Notes, Objects, Recorded
+from .footprint import Footprint, Objects, SharedFootprints
 from .object_kinds import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, is_default_rule
-from .state import Look, Store, read_stores
+from .state import LeaseStore, Look, read_stores
 
 _FORWARDING = "forwarding"
 _SWITCHES = {CONF4: "ipv4/ip_forward", CONF6: "ipv6/conf/all/forwarding"}
@@ -54,19 +54,19 @@ def read_inside(sysctls: Optional[Iterable[str]] = None) -> Reading:
     return Reading({**read_objects(), **read_globals(sysctls)})
 
 
-def read_host(stores: Iterable[Store]) -> Reading:
+def read_host(stores: Iterable[LeaseStore]) -> Reading:
     """Read the host. *stores* are those of host-local, (data dir, network). Raises HostError."""
     return Reading({**read_objects(), **read_globals(), **read_stores(stores)}, read_chains())
 
 
-def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, Recorded]:
+def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, KernelObject]:
     """Return what changed between two readings. *defaults*: what a new interface's sysctls start with.
 
     What the host had before stays its own: of its interfaces, only flags that were set are a change (a link's value
     without other settings), of its chains, only new rules, and of what went, only interfaces, which may have moved into
     a container.
     """
-    found: Dict[ObjectKey, Recorded] = {}
+    found: Dict[ObjectKey, KernelObject] = {}
     _compare_objects(before.state, after.state, before.chains is not None, found)
     _compare_sysctls(before.state, after.state, defaults, found)
     if before.chains is not None and after.chains is not None:
@@ -100,11 +100,7 @@ def device_of(key: ObjectKey) -> str:
     return str(key[1]) if key[0] in ON_INTERFACES else ""
 
 
-def recorded(there: KernelObject) -> Recorded:
-    return Recorded(there.value, there.raw, there.ifindex, there.peer)
-
-
-def _compare_objects(before: State, after: State, on_host: bool, found: Dict[ObjectKey, Recorded]) -> None:
+def _compare_objects(before: State, after: State, on_host: bool, found: Dict[ObjectKey, KernelObject]) -> None:
     for key, there in after.items():
         if key[0] in OF_INTERFACES or there.derived:
             continue
@@ -115,17 +111,17 @@ def _compare_objects(before: State, after: State, on_host: bool, found: Dict[Obj
         if on_host and was is not None and key[0] == "link":
             flags = there.value["flags"] & ~was.value["flags"]
             if flags:
-                found[key] = Recorded({"kind": there.value["kind"], "flags": flags}, b"", there.ifindex, there.peer)
+                found[key] = KernelObject({"kind": there.value["kind"], "flags": flags}, b"", there.ifindex, there.peer)
         elif was is None or was.value != there.value:
-            found[key] = recorded(there)
+            found[key] = there
     for key, was in before.items():
         if on_host and key[0] != "link":
             continue
         if key[0] not in OF_INTERFACES and key[0] not in (GLOBAL, LEASE) and not was.derived and key not in after:
-            found[key] = Recorded(None, was.raw, was.ifindex, was.peer)
+            found[key] = KernelObject(None, was.raw, was.ifindex, was.peer)
 
 
-def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dict[ObjectKey, Recorded]) -> None:
+def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dict[ObjectKey, KernelObject]) -> None:
     for key, there in after.items():
         if key[0] not in OF_INTERFACES:
             continue
@@ -147,20 +143,20 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dic
                 and start != value
                 and not (name == _FORWARDING and (switched or was is None))
             ):
-                found[kind, interface, name] = Recorded(value)
+                found[kind, interface, name] = KernelObject(value)
 
 
-def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectKey, Recorded]) -> None:
+def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectKey, KernelObject]) -> None:
     for key, chain in after.chains.items():
         if before.why_unread(key):
             continue
         was = before.chains.get(key)
         if was is None and (not _has_policy(chain.body) or is_of_plugins(key)):
-            found[key] = Recorded(chain.body)
+            found[key] = KernelObject(chain.body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
             if count > old[rule] and survives(str(key[1]), rule):
-                found[(*key, rule)] = Recorded(count)
+                found[(*key, rule)] = KernelObject(count)
 
 
 def _has_policy(body: Any) -> bool:
@@ -214,12 +210,12 @@ def changes_inside(added: RecordedAdd) -> Objects:
     found = changes(added.before, added.after, added.defaults)
     for key, there in added.after.state.items():
         if is_default_rule(key):
-            found[key] = recorded(there)
+            found[key] = there
     look = Look({HOST: added.after.state})
     for key in added.needed:
         value = look.value(HOST, key)
         if value is not None:
-            found[key] = Recorded(value)
+            found[key] = KernelObject(value)
     sets = added.party.sysctls
     return {
         key: there
@@ -243,37 +239,35 @@ def _with_lower_devices(inside: Objects, host: State) -> Objects:
     return found
 
 
-def write_footprints(
-    notes: Notes, before: Reading, after: Reading, added: Sequence[RecordedAdd], live: Collection[str]
-) -> None:
-    """Write the footprints of attachments, and of what they share. *before*, *after*: readings of the host.
+def record_footprints(
+    shared: SharedFootprints, before: Reading, after: Reading, added: Sequence[RecordedAdd], in_use: Collection[Owner]
+) -> Dict[Owner, Footprint]:
+    """Return the footprints of attachments by key, and note in *shared* what they share.
 
-    *live* are the networks that had attachments before. Raises HostError ``record_unwritable``.
+    *before*, *after*: readings of the host. *in_use*: owners of what earlier attachments share.
     """
     parties = [one.party for one in added]
     of = owned_changes(before, after, Attribution(after.state, parties, before.state), interface_defaults())
-    written: List[Footprint] = []
+    footprints: Dict[Owner, Footprint] = {}
     for one in added:
         inside = _with_lower_devices(changes_inside(one), after.state)
-        footprint = Footprint(of.get(one.party.key, {}), inside, one.identity)
-        notes.write_attachment(one.party.key, footprint)
-        written.append(footprint)
-    for network, config in {one.party.key[0]: one.config for one in added}.items():
-        known = notes.network(network)
-        needed = known is not None and known.config == config and network in live
-        written.append(Footprint(_merge(known, needed, of.get((network,), {}), after), config=config))
-        notes.write_network(network, written[-1])
-    shared = {**_switched(parties, after), **of.get(SHARED, {})}
-    written.append(Footprint(_merge(notes.host(), bool(live), shared, after)))
-    notes.write_host(written[-1])
-    _write_order(notes, after, written)
+        footprints[one.party.key] = Footprint(of.get(one.party.key, {}), inside, one.identity)
+    networks = {one.party.key[0]: one.config for one in added}
+    for network, config in networks.items():
+        known = shared.networks.get(network)
+        needed = known is not None and known.config == config and (network,) in in_use
+        shared.networks[network] = Footprint(_merge(known, needed, of.get((network,), {}), after), config=config)
+    of_all = {**_switched(parties, after), **of.get(SHARED, {})}
+    shared.host = Footprint(_merge(shared.host, () in in_use, of_all, after))
+    _note_order(shared, after, [*footprints.values(), *map(shared.networks.__getitem__, networks), shared.host])
+    return footprints
 
 
 def _switched(parties: Iterable[Party], after: Reading) -> Objects:
     """Return the global sysctls that the plugins set, whether they were so before or not."""
     names = {name for party in parties for name in party.switches}
     there = {(GLOBAL, name): after.state.get((GLOBAL, name)) for name in sorted(names)}
-    return {key: recorded(switch) for key, switch in there.items() if switch is not None and switch.value == "1"}
+    return {key: switch for key, switch in there.items() if switch is not None and switch.value == "1"}
 
 
 def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Reading) -> Objects:
@@ -294,7 +288,7 @@ def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Re
         present = look.found(HOST, key)
         if present is not None and present.value == one.value:
             # It may have been made again since, with another index.
-            merged[key] = recorded(present)
+            merged[key] = present
     return merged
 
 
@@ -303,11 +297,11 @@ def _index_of(look: Look, key: ObjectKey) -> int:
     return present.ifindex if present is not None else 0
 
 
-def _write_order(notes: Notes, after: Reading, written: Iterable[Footprint]) -> None:
-    """Record the order of the rules in all chains with recorded rules."""
+def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Footprint]) -> None:
+    """Note the order of the rules in all chains with recorded rules."""
     if after.chains is None:
         return
-    order = notes.order()
+    order = shared.order
     ours: Dict[ObjectKey, set[str]] = {}
     for footprint in written:
         for key in footprint.host:
@@ -319,8 +313,7 @@ def _write_order(notes: Notes, after: Reading, written: Iterable[Footprint]) -> 
             # What is out of order stays drift.
             known = order.get(place, [])
             order[place] = _with_neighbours(arranged(known, rules, chain.rules), rules.union(known))
-    live = {key for key in order if key in after.chains.chains}
-    notes.write_order({key: rules for key, rules in order.items() if key in live})
+    shared.order = {key: rules for key, rules in order.items() if key in after.chains.chains}
 
 
 def _with_neighbours(rules: Sequence[str], ours: Iterable[str]) -> List[str]:

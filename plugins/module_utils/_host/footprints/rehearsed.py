@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 from ...libcni.kernel import attributes_in
 from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey
 from .attribution import Owner
-from .note import Objects, Recorded
+from .footprint import Objects
 from .object_kinds import HOST
 from .state import Look
 
@@ -46,19 +46,19 @@ class Rehearsed:
                     if space != HOST and key[1] == self.device:
                         names += _OF_THE_DEVICE
                     value.update({name: present.value[name] for name in names if name in value})
-                    one = Recorded(value, one.raw, present.ifindex, present.peer)
+                    one = KernelObject(value, one.raw, present.ifindex, present.peer)
                 else:
                     renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
-                    one = Recorded(value, one.raw, *renamed)
+                    one = KernelObject(value, one.raw, *renamed)
             elif space == HOST and one.value is not None and (key[0] == "addr" or _is_by_kernel(key, one)):
                 # Who put the address there has chosen its settings, and the metric of the kernel's routes for it.
                 known, present = next(_like(look, key), (key, None))
-                key, one = known, one if present is None else Recorded(present.value, present.raw, present.ifindex)
+                key, one = known, one if present is None else KernelObject(present.value, present.raw, present.ifindex)
             found[key] = one
         return found
 
 
-def _is_by_kernel(key: ObjectKey, one: Recorded) -> bool:
+def _is_by_kernel(key: ObjectKey, one: KernelObject) -> bool:
     return key[0] == "route" and one.value["proto"] == BY_KERNEL
 
 

@@ -23,7 +23,7 @@ from ..kernel.writer import Writer
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import Netns, apart, visit
-from .note import Footprint, Recorded
+from .footprint import Footprint
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
@@ -37,7 +37,7 @@ from .object_kinds import (
     is_whole,
     repair_order,
 )
-from .state import DEDUCED, REHEARSED, Drift, Look, Owner, as_object, compare, note_order, read_look
+from .state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look
 
 _FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0
@@ -77,7 +77,7 @@ def _forwards_ipv6(one: Difference) -> bool:
     return switch and str(one.was) == "1"
 
 
-def _why_not_made(one: Difference, lost: Recorded, drift: Drift) -> str:
+def _why_not_made(one: Difference, lost: KernelObject, drift: Drift) -> str:
     """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
     kind, name, wanted = lost.value["kind"], one.key[1], drift.footprint
     if drift.source == REHEARSED and kind in ("veth", *STACKED) and not lost.ifindex:
@@ -99,7 +99,7 @@ def _why_not_made(one: Difference, lost: Recorded, drift: Drift) -> str:
     return f"the other end of {name} is not recorded" if kind == "veth" and not ends else ""
 
 
-def _why_not_stacked(lost: Recorded, wanted: Footprint) -> str:
+def _why_not_stacked(lost: KernelObject, wanted: Footprint) -> str:
     """Return why an interface cannot be made again on its lower device, "" if it can."""
     lower, host = lost.value["lower"], links()
     if not lost.peer[1]:
@@ -131,7 +131,7 @@ class InPlaceRepair:
         self._namespaces = {one.netns: Netns(one.netns, one.footprint.identity) for one in self._wanted if one.netns}
         for one in self._wanted:
             for space, objects in ((HOST, one.footprint.host), (one.netns, one.footprint.inside)):
-                there = {key: as_object(entry) for key, entry in objects.items() if entry.value is not None}
+                there = {key: entry for key, entry in objects.items() if entry.value is not None}
                 self._recorded.setdefault(space, {}).update(there)
 
     def run(self) -> None:

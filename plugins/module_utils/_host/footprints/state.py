@@ -18,7 +18,7 @@ from ..kernel.objects import ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import read_leases
 from ..netns import Netns, visit
-from .note import Footprint, Objects, Recorded
+from .footprint import Footprint, Objects
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
@@ -33,7 +33,7 @@ from .object_kinds import (
     summarize,
 )
 
-Store = Tuple[str, str]
+LeaseStore = Tuple[str, str]
 Owner = Tuple[str, ...]
 RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
 """What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
@@ -111,7 +111,7 @@ def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Ne
     return Look(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
 
 
-def read_stores(stores: Iterable[Store]) -> State:
+def read_stores(stores: Iterable[LeaseStore]) -> State:
     """Return the leases of stores of host-local, (data dir, network)."""
     found: State = {}
     for data_dir, network in stores:
@@ -140,7 +140,7 @@ def other_end(host: State, inside: State, ifname: str) -> str:
     return ""
 
 
-def stores_of(keys: Iterable[ObjectKey]) -> List[Store]:
+def stores_of(keys: Iterable[ObjectKey]) -> List[LeaseStore]:
     """Return the stores of the leases among *keys*."""
     return list(dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE))
 
@@ -261,7 +261,7 @@ def _differences(look: Look, space: str, objects: Objects) -> Iterator[Differenc
             yield Difference(space, key, wanted.value, MISPLACED)
 
 
-def _is_same(removed: Recorded, look: Look, space: str, key: ObjectKey) -> bool:
+def _is_same(removed: KernelObject, look: Look, space: str, key: ObjectKey) -> bool:
     """Tell whether a route is the one that the ADD removed: of the same protocol, through the same gateway."""
     present = look.found(space, key)
     raws = [one.raw for one in (removed, present) if one is not None and one.raw]
@@ -331,7 +331,3 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
 def _is_broad(route: ObjectKey) -> bool:
     """Tell whether a route takes half of all addresses, or of IPv6 those of the Internet."""
     return int(str(route[3]).rpartition("/")[2]) <= (1 if route[1] == socket.AF_INET else 3)
-
-
-def as_object(one: Recorded) -> KernelObject:
-    return KernelObject(one.value, one.raw, one.ifindex, one.peer)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ..attachments.records import Attached
 from ..errors import HostError
 
 TYPE_CHECKING = False
@@ -139,11 +138,6 @@ class Candidate:
             "reason": self.reason,
             "error": self.error,
         }
-
-
-def without_netns(attached: Attached) -> Attached:
-    """Return an attachment whose DEL enters no namespace."""
-    return Attached(attached.key, attached.config, "", attached.args, attached.capability_args, attached.result)
 
 
 def when(moment: float) -> str:

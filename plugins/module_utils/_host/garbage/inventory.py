@@ -15,9 +15,18 @@ from ...libcni.errors import PluginNotFoundError
 from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
-from ..attachments import cache
-from ..attachments.cache import LEFTOVER, OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
-from ..attachments.records import Attached, check_cache_dir
+from ..attachments.attached import Attached
+from ..attachments.store import (
+    LEFTOVER,
+    OTHER,
+    UNREADABLE,
+    CacheContents,
+    CachedAttachment,
+    check_cache_dir,
+    read_cache,
+    read_other_caches,
+    remove_files,
+)
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
 from ..confdir import paths_of, plugins_in, scan_conf_dir
@@ -28,7 +37,7 @@ from ..firewall.owners import RuleSet
 from ..kinds import bridge_of, text_of
 from ..leases import Lease
 from ..trust import check_trusted
-from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, RULE, SCOPES, Candidate, GcSettings, when, without_netns
+from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, RULE, SCOPES, Candidate, GcSettings, when
 
 # (network, container ID)
 Owner = Tuple[str, str]
@@ -51,8 +60,8 @@ class Inventory:
         self.candidates: List[Candidate] = []
         self.kept: Dict[str, int] = dict.fromkeys(SCOPES.values(), 0)
         self.files = scan_conf_dir(settings.conf_dir)
-        self.contents = cache.read_cache(settings.cache_dir)
-        others = cache.read_other_caches(settings.cache_dir)
+        self.contents = read_cache(settings.cache_dir)
+        others = read_other_caches(settings.cache_dir)
         self._check_access()
         configured = plugins_in(self.files, settings.conf_dir)
         self.of_pods = _pod_caches(configured, others)
@@ -170,7 +179,7 @@ class Inventory:
 
     def _detach(self, entry: CachedAttachment, attached: Attached) -> None:
         # Its namespace is gone, and the path may lead to that of another container.
-        self.verbs.delete(without_netns(attached), entry.record, "", later=True)
+        self.verbs.delete(attached.changed(netns=""), "", later=True)
 
     def pods(self) -> Iterator[Candidate]:
         """Find the pods of podwire-multinet."""

@@ -13,9 +13,9 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_plugin_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError
 from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
-from ..attachments.cache import CacheContents, CachedAttachment, read_cache
-from ..attachments.records import Attached, check_cache_dir, load_config
+from ..attachments.attached import Attached, load_config
 from ..attachments.request import Key
+from ..attachments.store import CacheContents, CachedAttachment, check_cache_dir, read_cache
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR
 from ..containers.live import LiveSet
@@ -23,7 +23,7 @@ from ..errors import HostError
 from ..kinds import text_of
 from ..leases import Lease
 from ..trust import check_trusted
-from .candidate import ATTACHMENT, CACHE, Candidate, GcSettings, without_netns
+from .candidate import ATTACHMENT, CACHE, Candidate, GcSettings
 
 
 def pod_caches(
@@ -174,7 +174,7 @@ class Pods:
             failures = []
             for network in reversed(file.record.networks):
                 try:
-                    self._verbs.delete(_attached(network, file.record.container_id), None, "")
+                    self._verbs.delete(_attached(network, file.record.container_id), "")
                 except HostError as error:
                     failures.append(error)
             if failures:
@@ -185,7 +185,7 @@ class Pods:
         if entry.attached is None:
             _unlink(entry.files[0].path)
         else:
-            self._verbs.delete(without_netns(entry.attached), None, "")
+            self._verbs.delete(entry.attached.changed(netns=""), "")
 
 
 def _attached(network: NetworkRecord, container_id: str) -> Attached:

@@ -4,24 +4,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ...libcni import cache
-from ...libcni.errors import CacheError, CNIError
 from .. import leases as store
-from ..attachments.records import (
-    ADDING,
-    ATTACHED,
-    RECORDS,
-    Attached,
-    Record,
-    Records,
-    attached_from_entry,
-    cache_dirs,
-    record_from_bytes,
-    refuse_link,
-)
+from ..attachments.attached import ADDING, ATTACHED, Attached
 from ..attachments.request import Key
+from ..attachments.store import LEFTOVER, RECORDS, CachedAttachment, cache_dirs, read_cache
 from ..binaries.types import types_of
 from ..checks.view import pool_rows
 from ..errors import HostError
@@ -34,78 +22,56 @@ Rows = List[Dict[str, Any]]
 
 
 class AttachmentsInfo:
-    """What a cache directory holds: ``entries`` in order, their ``records``, and the ``problems`` of both.
+    """What a cache directory holds: ``entries`` in order, and the ``problems`` of their files.
 
-    ``cache_dir``. ``states`` tells for each entry whether it is ``attached``, or known from its record:
-    ``interrupted``, ``lost``.
+    ``states`` tells for each entry whether it is ``attached``, or known from its record: ``interrupted``, ``lost``.
     """
 
     def __init__(self, cache_dir: str) -> None:
-        self.cache_dir = cache_dir
         self.entries: List[Attached] = []
-        self.records: Dict[Key, Record] = {}
-        self.problems: Rows = []
-        folder = os.path.join(cache_dir, "results")
-        paths = [os.path.join(folder, name) for name in _names(folder)]
-        self.problems += untrusted([*cache_dirs(cache_dir), *paths])
-        for name in _names(folder):
-            self._read(os.path.join(folder, name), name)
-        self.states = {attached.key: ATTACHED for attached in self.entries}
-        self._read_records(cache_dir)
-        known = {"-".join(key) for key in self.states}
-        for name in _names(os.path.join(cache_dir, RECORDS)):
-            if name not in known and not name.startswith("."):
-                self._read_lonely(os.path.join(cache_dir, RECORDS, name))
+        self.cached: List[CachedAttachment] = []
+        self.states: Dict[Key, str] = {}
+        self.problems = untrusted(cache_dirs(cache_dir))
+        try:
+            self.cached = [cached for cached in read_cache(cache_dir).entries if cached.problem != LEFTOVER]
+        except HostError as error:
+            self.problems.append(problem(WARNING, error.code, error.msg, cache_dir))
+        for cached in self.cached:
+            self._add(cached)
         self.entries.sort(key=lambda attached: attached.key)
 
-    def _read(self, path: str, name: str) -> None:
-        data = cache.read_bytes(path)
-        try:
-            refuse_link(path)
-            if data is None:
-                raise CacheError("it cannot be read")
-            entry = cache.Entry.from_bytes(data)
-            key = Key(entry.network_name, entry.container_id, entry.if_name)
-            if name != "-".join(key):
-                raise CacheError("its content does not match its file name")
-            self.entries.append(attached_from_entry(entry, key, path))
-        except HostError as error:
-            self.problems.append(problem(WARNING, error.code, error.msg, path))
-        except CNIError as error:
-            text = f"this is not a valid entry of libcni's cache: {error}"
+    def _add(self, cached: CachedAttachment) -> None:
+        record = next((file.path for file in cached.files if file.path.split(os.sep)[-2] == RECORDS), "")
+        if cached.files and cached.files[0].path != record:
+            self._tell_entry(cached, cached.files[0].path)
+        if cached.damage and cached.has_entry:
+            self.problems.append(problem(WARNING, "record_unreadable", cached.damage, record or cached.files[0].path))
+        if record and not cached.has_entry:
+            self._tell_record(cached.state, record)
+        attached = cached.attached or cached.recorded
+        if attached is not None:
+            self.entries.append(attached)
+            alone = "interrupted" if cached.state == ADDING else "lost"
+            self.states[attached.key] = ATTACHED if cached.has_entry else alone
+
+    def _tell_entry(self, cached: CachedAttachment, path: str) -> None:
+        """Report what is wrong with libcni's entry *path*."""
+        self.problems += untrusted([path])
+        if os.path.islink(path):
+            text = f"the cache entry {path} is a symbolic link, which is not followed"
+            self.problems.append(problem(WARNING, "unsafe_permissions", text, path))
+        elif not cached.has_entry:
+            text = f"this is not a valid entry of libcni's cache: {cached.message}"
             self.problems.append(problem(WARNING, "cache_damaged", text, path))
 
-    def _read_records(self, cache_dir: str) -> None:
-        records = Records(cache_dir)
-        for attached in self.entries:
-            try:
-                record = records.read(attached.key)
-            except HostError as error:
-                self.problems.append(problem(WARNING, error.code, error.msg, cache_dir))
-                continue
-            if record is not None:
-                self.records[attached.key] = record
-
-    def _read_lonely(self, path: str) -> None:
-        """Read a record without a cache entry: that of an interrupted ADD, or of one whose entry is lost."""
-        key, record = record_from_bytes(cache.read_bytes(path) or b"")
-        if record is None or record.state == ADDING:
+    def _tell_record(self, state: str, path: str) -> None:
+        """Report a record without a cache entry: that of an interrupted ADD, or of one whose entry is lost."""
+        if state == ADDING:
             text = "an ADD was interrupted or could not be undone; the next cni_attach of it begins with a DEL"
             self.problems.append(problem(WARNING, "interrupted", text, path))
         else:
             text = "the cache entry of this attachment is lost; the next cni_attach of it restores the entry"
             self.problems.append(problem(WARNING, "cache_lost", text, path))
-        if key is not None and record is not None and record.attached is not None:
-            self.entries.append(record.attached)
-            self.records[key] = record
-            self.states[key] = "interrupted" if record.state == ADDING else "lost"
-
-
-def _names(folder: str) -> List[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def attachments(here: AttachmentsInfo) -> Rows:
@@ -116,26 +82,22 @@ def attachments(here: AttachmentsInfo) -> Rows:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = look(names)
     rows = [
-        dict(
-            _row(attached, here.records.get(attached.key), seen.get(attached.netns, Seen())),
-            state=here.states[attached.key],
-        )
+        dict(_row(attached, seen.get(attached.netns, Seen())), state=here.states[attached.key])
         for attached in here.entries
     ]
     gone = {attached.key: row for attached, row in zip(here.entries, rows) if row["netns_state"] == "gone"}
     if gone:
-        here.problems += _find_hidden(here.cache_dir, gone)
+        here.problems += _find_hidden(here.cached, gone)
     return rows
 
 
-def _find_hidden(cache_dir: str, rows: Mapping[Key, Dict[str, Any]]) -> Rows:
+def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str, Any]]) -> Rows:
     """Correct *rows* of attachments whose paths lead nowhere, but which live; return problems."""
     # Imported late: nearly all paths lead somewhere.
-    from ..attachments.cache import read_cache
     from ..containers.live import find_homes
 
+    entries = [entry for entry in cached if entry.key in rows]
     try:
-        entries = [entry for entry in read_cache(cache_dir).entries if entry.key in rows]
         homes = find_homes(entries)
     except HostError as error:
         for row in rows.values():
@@ -149,13 +111,13 @@ def _find_hidden(cache_dir: str, rows: Mapping[Key, Dict[str, Any]]) -> Rows:
     return []
 
 
-def _row(attached: Attached, record: Optional[Record], seen: Seen) -> Dict[str, Any]:
+def _row(attached: Attached, seen: Seen) -> Dict[str, Any]:
     return {
         "network": attached.key.network,
         "container_id": attached.key.container_id,
         "ifname": attached.key.ifname,
         "netns": attached.netns,
-        "netns_state": _netns_state(record, seen),
+        "netns_state": _netns_state(attached, seen),
         "interface": attached.key.ifname in seen.links,
         "cni_version": attached.config.cni_version,
         "plugins": types_of([plugin.network for plugin in attached.config.plugins]),
@@ -163,17 +125,17 @@ def _row(attached: Attached, record: Optional[Record], seen: Seen) -> Dict[str, 
         "capability_args": mask(attached.capability_args),
         "ips": attached.ips,
         "result": mask(attached.result),
-        "check_unusable": record.check if record else None,
+        "check_unusable": attached.check,
     }
 
 
-def _netns_state(record: Optional[Record], seen: Seen) -> str:
+def _netns_state(attached: Attached, seen: Seen) -> str:
     """Return whether the namespace is still the one of the ADD."""
     if seen.identity is None:
         return "gone"
-    if record is None or record.identity is None:
+    if attached.identity is None:
         return "unknown"
-    return "same" if same(seen.identity, record.identity) else "other"
+    return "same" if same(seen.identity, attached.identity) else "other"
 
 
 def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]) -> Tuple[Rows, Rows, Rows]:

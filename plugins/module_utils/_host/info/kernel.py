@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ..addresses import packed
+from ..attachments.attached import Attached
 from ..attachments.drift import find_drift, present_in
-from ..attachments.records import Attached
-from ..footprints.note import Notes
+from ..attachments.store import AttachmentStore
 from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
 from ..footprints.state import Drift, other_end, read_look
 from ..kernel.objects import ObjectKey, State
@@ -24,7 +24,7 @@ def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any],
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems."""
     seen = look({attached.netns: () for attached in entries if attached.netns})
     present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
-    drifts = find_drift(present, Notes(cache_dir))
+    drifts = find_drift(present, AttachmentStore(cache_dir).read_shared())
     spaces = drifts.look.spaces if present else read_look({HOST: []}).spaces
     host = spaces[HOST]
     rows = [

@@ -10,11 +10,10 @@ import os
 from functools import partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..attachments.cache import CacheContents, CachedAttachment, read_cache, read_other_caches
 from ..attachments.drift import Drifts, Present, find_drift
 from ..attachments.in_place import InPlaceSteps
-from ..attachments.records import Attached
 from ..attachments.request import Key
+from ..attachments.store import CacheContents, CachedAttachment, read_cache, read_other_caches
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
@@ -124,8 +123,7 @@ class Audit:
             return None
         # A path may lead there only in the mount namespace of its runtime.
         path = next((path for path in leading if _leads_to(path, home)), home.path)
-        here = Attached(attached.key, attached.config, path, attached.args, attached.capability_args, attached.result)
-        return Live(Present(here, {}, entry.written), contents.cache_dir, source)
+        return Live(Present(attached.changed(netns=path), {}, entry.written), contents.cache_dir, source)
 
     # ---- what was found
 

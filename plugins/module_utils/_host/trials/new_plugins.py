@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
+from ..attachments.attached import Attached
 from ..attachments.drift import Present
-from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..binaries.outcome import PluginsPlan
 from ..errors import HostError

@@ -10,9 +10,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
 from ...libcni.errors import CNIError
-from ..attachments.cache import CachedAttachment, read_cache, remove_files
 from ..attachments.networks import Networks
-from ..attachments.records import check_cache_dir
+from ..attachments.store import CachedAttachment, check_cache_dir, read_cache, remove_files
 from ..attachments.verbs import Verbs
 from ..binaries.types import types_of
 from ..confdir import ConfFile, paths_of, scan_conf_dir
@@ -210,7 +209,7 @@ class SmokePlanner:
     def _take_back(self, trier: Trier, entry: CachedAttachment) -> None:
         try:
             if entry.attached is not None:
-                trier.take_back(entry.attached, entry.record)
+                trier.take_back(entry.attached)
             remove_files(entry.files)
         except HostError as error:
             self._plan.warn(error.code, f"could not remove what an earlier run left: {error.msg}")

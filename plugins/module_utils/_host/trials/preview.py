@@ -7,11 +7,11 @@ import time
 from typing import Any, Dict, List, Sequence
 
 from ...libcni.conf import NetworkConfigList
+from ..attachments.attached import Attached
 from ..attachments.drift import Present
 from ..attachments.outcome import ADD, AttachPlan, Outcome
-from ..attachments.records import Attached
 from ..errors import HostError
-from ..footprints.note import Objects
+from ..footprints.footprint import Objects
 from ..footprints.object_kinds import describe
 from ..footprints.rehearsed import Rehearsed
 from .rehearsal import rehearse

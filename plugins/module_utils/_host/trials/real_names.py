@@ -9,11 +9,11 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ...libcni.kernel import attributes_in
 from ..errors import HostError
-from ..footprints.note import Objects, Recorded
+from ..footprints.footprint import Objects
 from ..footprints.object_kinds import LEASE, ON_INTERFACES
 from ..footprints.recorder import device_of
 from ..kernel.links import pack_kept
-from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, ObjectKey
+from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, KernelObject, ObjectKey
 from .private_host import STORE
 
 FAKE_PEER = "pwfake"
@@ -78,10 +78,10 @@ class RealNames:
                 real = self.key(key)
                 # A bridge whose MAC has followed its ports since comes back with the one that containers know.
                 mac = self._macs_of.get(str(real[1])) if real[0] == "link" else None
-                found[real] = Recorded(self._value(one.value), self._raw(str(key[0]), one.raw, mac))
+                found[real] = KernelObject(self._value(one.value), self._raw(str(key[0]), one.raw, mac))
         return found
 
-    def _is_fake(self, key: ObjectKey, one: Recorded) -> bool:
+    def _is_fake(self, key: ObjectKey, one: KernelObject) -> bool:
         """Tell whether an object is one that only a private host has."""
         device = device_of(key)
         if key[0] == "fdb" or device.startswith(FAKE_PEER):

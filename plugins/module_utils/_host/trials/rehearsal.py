@@ -21,16 +21,16 @@ from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ..addresses import result_addresses
+from ..attachments.attached import Attached
 from ..attachments.drift import Present
 from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_of_tuning, sysctls_set_by
-from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
 from ..footprints.attribution import Attribution, Owner
-from ..footprints.note import Objects, key_of, objects_of, rows_of
+from ..footprints.footprint import Objects, key_of, objects_of, rows_of
 from ..footprints.object_kinds import CHAIN_KEY_LENGTH, LEASE
 from ..footprints.recorder import (
     SWITCHES,

@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ...libcni.conf import NetworkConfigList
 from .. import commands, netlink
 from ..addresses import packed, result_addresses
+from ..attachments.attached import Attached
 from ..attachments.executors import EmptyNetns
-from ..attachments.records import Attached, Record, read_cached
 from ..attachments.remains import Departed, Row, drop_remains
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
@@ -207,14 +207,14 @@ class Interfaces:
 
     def note(self, result: Mapping[str, Any]) -> None:
         """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
-        from ..footprints.note import Recorded
+        from ..kernel.objects import KernelObject
 
         entries = result.get("interfaces")
         names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
         ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
         for index, link in netlink.links().items():
             if index not in self._host and (link.name in names or index in ends):
-                self.made["link", link.name] = Recorded({"kind": link.kind, "mtu": link.mtu}, ifindex=index)
+                self.made["link", link.name] = KernelObject({"kind": link.kind, "mtu": link.mtu}, ifindex=index)
 
     def left_inside(self) -> List[Row]:
         """Return what is left in the namespace after the DEL. It goes with the namespace."""
@@ -277,7 +277,7 @@ class Trier:
                 departed = Departed(key, time.time(), interfaces.made, trial.config, trial.ips or ())
                 trial.leaks += self._drop_remains(departed)
             if trial.deleted == PASSED:
-                self._verbs.records.remove(key)
+                self._verbs.store.remove(key)
             interfaces.remove_new_bridges(trial.config)
         except HostError as error:
             trial.fail(error)
@@ -307,8 +307,9 @@ class Trier:
             trial.fail(error)
             return
         trial.add = PASSED
-        trial.ips = result_addresses(added.result)
-        interfaces.note(added.result)
+        result = added.attached.result or {}
+        trial.ips = result_addresses(result)
+        interfaces.note(result)
         if added.check is not None:
             trial.check = UNUSABLE
             text = f"{trial.network}: CHECK fails right after a successful ADD ({added.check}); it can never pass here"
@@ -317,12 +318,10 @@ class Trier:
         elif trial.config is not None and can_check(trial.config):
             trial.check = PASSED
         if self._settings.ping:
-            self._ping_gateways(trial, given.netns, targets(added.result))
-        given.result = added.result
+            self._ping_gateways(trial, given.netns, targets(result))
         try:
             trial.deleted = FAILED
-            record = self._verbs.records.read(given.key)
-            self._verbs.detach(given, record, given.netns, interfaces.made)
+            self._verbs.detach(added.attached, given.netns, interfaces.made)
             trial.deleted = PASSED
         except HostError as error:
             trial.fail(error)
@@ -376,19 +375,19 @@ class Trier:
     def _undo(self, given: Attached) -> None:
         """Undo an ADD that was interrupted at any point."""
         try:
-            there = read_cached(self._cache_dir, given.key) or given
-            self._take_back(there, self._verbs.records.read(given.key), given.netns)
+            cached = self._verbs.store.read(given.key).attached
+            self._take_back(cached or given, given.netns)
         except HostError:
             # Its record stays, so that the next run can undo it.
             return
 
-    def take_back(self, attached: Attached, record: Optional[Record]) -> None:
+    def take_back(self, attached: Attached) -> None:
         """Undo what a killed run has left. Raises HostError ``del_failed``; then it stays for the next run.
 
         Without a namespace, the plugin bridge leaves its rules, so DEL alone is not enough.
         """
-        self._take_back(attached, record, "")
+        self._take_back(attached, "")
 
-    def _take_back(self, attached: Attached, record: Optional[Record], netns: str) -> None:
-        self._drop_remains(self._verbs.detach(attached, record, netns))
-        self._verbs.records.remove(attached.key)
+    def _take_back(self, attached: Attached, netns: str) -> None:
+        self._drop_remains(self._verbs.detach(attached, netns))
+        self._verbs.store.remove(attached.key)

@@ -11,8 +11,8 @@ import subprocess
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import adoption
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key, parse_attachments
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
@@ -211,7 +211,11 @@ def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_
 def forgotten(attach_host, monkeypatch):
     """A host that has lost entry and record of an attachment which the kernel still shows."""
     attach_host.run(web())
-    attached = read_cached(attach_host.cache_dir, Key("demo", "web", "eth0"))
+    attached = (
+        AttachmentStore(attach_host.cache_dir)
+        .read(Key("demo", "web", "eth0"))
+        .attached.changed(state="", identity=None)
+    )
     before = entry(attach_host)
     lose(attach_host, "gone")
     os.unlink(os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0"))

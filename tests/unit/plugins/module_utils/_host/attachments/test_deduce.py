@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.deduce import deduce
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains

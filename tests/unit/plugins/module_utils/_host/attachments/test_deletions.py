@@ -8,8 +8,8 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs as attach_verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.executors import TolerantExecutor
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Attached, Record
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
@@ -100,25 +100,25 @@ def add_entry(verbs, key=KEY, *types):
 @pytest.mark.parametrize("errors", [[], ["busy"]])
 def test_a_del_leaves_nothing_behind(verbs, plugins, firewall, errors):
     plugins.errors += errors
-    assert verbs.delete(attached(), None, "") == ""
+    assert verbs.delete(attached(), "") == ""
     assert firewall.removed == [CHAIN]
-    assert verbs.delete(attached("main"), None, "") == ""
+    assert verbs.delete(attached("main"), "") == ""
     assert firewall.readings == 1
 
 
 def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkeypatch, firewall):
-    verbs.records.adding(attached(), None)
+    verbs.store.write(attached().changed(state=ADDING))
 
     def killed(_sets):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(change, "drop_rules", killed)
     with pytest.raises(KeyboardInterrupt):
-        verbs.delete(attached(), None, "")
-    assert verbs.records.read(KEY) is not None
+        verbs.delete(attached(), "")
+    assert verbs.store.read(KEY).state == ADDING
     monkeypatch.setattr(change, "drop_rules", lambda sets: [(one, None) for one in sets])
-    verbs.delete(attached(), None, "")
-    assert verbs.records.read(KEY) is None
+    verbs.delete(attached(), "")
+    assert verbs.store.read(KEY).state == ""
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -126,7 +126,7 @@ def test_rules_that_another_interface_of_the_container_shares_stay(verbs, plugin
     add_entry(verbs, KEY._replace(ifname="eth1"))
     for errors in ([], ["busy"]):
         plugins.errors += errors
-        assert verbs.delete(attached(), None, "", later) == ""
+        assert verbs.delete(attached(), "", later) == ""
         assert verbs.finish_deletions().rows == {}
     assert firewall.removed == []
 
@@ -134,18 +134,18 @@ def test_rules_that_another_interface_of_the_container_shares_stay(verbs, plugin
 def test_a_del_that_fails_all_the_same_is_an_error(verbs, plugins):
     plugins.errors = ["busy", "still busy"]
     with pytest.raises(HostError, match="still busy") as caught:
-        verbs.delete(attached(), None, "")
+        verbs.delete(attached(), "")
     assert caught.value.code == "del_failed"
 
 
 def test_rules_that_cannot_be_removed_are_told(verbs, firewall):
     firewall.error = HostError("not removed", code="rules_not_removed")
-    assert verbs.delete(attached(), None, "").endswith("; not removed")
+    assert verbs.delete(attached(), "").endswith("; not removed")
 
 
 def test_dels_that_are_finished_together_read_the_firewall_once(verbs, firewall):
     for _time in range(6):
-        assert verbs.delete(attached(), None, "", later=True) == ""
+        assert verbs.delete(attached(), "", later=True) == ""
     assert (firewall.readings, firewall.removed) == (0, [])
     dropped = verbs.finish_deletions()
     assert ([row["removed"] for row in dropped.rows[KEY]], dropped.kept(KEY)) == ([True], "")
@@ -158,12 +158,12 @@ def test_dels_that_are_finished_together_read_the_firewall_once(verbs, firewall)
 
 
 def remove(verbs, given, key=KEY):
-    return verbs.remove(key, given, None, "")
+    return verbs.remove(key, given, "")
 
 
 def test_the_cache_entry_and_the_record_are_removed(verbs, tmp_path):
     add_entry(verbs)
-    verbs.records.adding(attached("main"), None)
+    verbs.store.write(attached("main").changed(state=ADDING))
     assert remove(verbs, attached("main")) == ""
     assert list((tmp_path / "results").iterdir()) == list((tmp_path / "podwire").iterdir()) == []
 
@@ -187,9 +187,8 @@ def test_every_plugin_runs_and_errors_of_del_are_returned(verbs, plugins):
 def test_only_an_interface_that_the_add_made_is_removed(verbs, monkeypatch, result, recorded, ifname, removed):
     monkeypatch.setattr(attach_verbs, "remove_inside", lambda *arguments: [f"{arguments[0]} is there"])
     given = attached("main")
-    given.key, given.result = KEY._replace(ifname=ifname), result
-    record = Record(ATTACHED) if recorded else None
-    assert verbs.remove(given.key, given, record, "") == (f"{ifname} is there" if removed else "")
+    given = given.changed(key=KEY._replace(ifname=ifname), result=result, state=ATTACHED if recorded else "")
+    assert verbs.remove(given.key, given, "") == (f"{ifname} is there" if removed else "")
 
 
 def test_an_error_of_libcni_is_returned(verbs, monkeypatch):

@@ -10,9 +10,9 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import recording
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.recording import FirstAlone, Recording
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Party
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Notes
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, RecordedAdd
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import actions, web
@@ -75,7 +75,7 @@ def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
     monkeypatch.setattr(recording, "visit", lambda namespaces, read: {one.path: read() for one in namespaces})
     monkeypatch.setattr(recording, "read_inside", lambda _sysctls: Reading({}))
     monkeypatch.setattr(Recording, "_read_after", read_nothing)
-    monkeypatch.setattr(Notes, "_write", refuse)
+    monkeypatch.setattr(AttachmentStore, "write_shared", refuse)
     plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
@@ -83,7 +83,7 @@ def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
 
 def read_nothing(self, keys):
     for key in keys:
-        _given, identity = self._done[key]
+        identity = self._done[key].identity
         self._added[key] = RecordedAdd(Party(key, [], {}), Reading({}), Reading({}), {}, identity, "")
 
 

@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.requ
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
@@ -64,14 +64,14 @@ def links(monkeypatch):
 
 def test_interfaces_that_the_add_made_are_removed(links):
     made = {
-        ("link", "veth5"): Recorded({"kind": "veth", "mtu": 1500}, ifindex=5),
-        ("link", "veth6"): Recorded({"kind": "veth", "mtu": 1500}, ifindex=6),
-        ("link", "stuck"): Recorded({"kind": "ifb", "mtu": 1500}, ifindex=7),
-        ("link", "cni0"): Recorded({"kind": "bridge", "mtu": 1500}, ifindex=8),
+        ("link", "veth5"): KernelObject({"kind": "veth", "mtu": 1500}, ifindex=5),
+        ("link", "veth6"): KernelObject({"kind": "veth", "mtu": 1500}, ifindex=6),
+        ("link", "stuck"): KernelObject({"kind": "ifb", "mtu": 1500}, ifindex=7),
+        ("link", "cni0"): KernelObject({"kind": "bridge", "mtu": 1500}, ifindex=8),
         # Only what changed is recorded of an interface that was there before, and nothing of one that the ADD took.
-        ("link", "lower"): Recorded({"flags": 1}, ifindex=9),
-        ("link", "moved"): Recorded(None),
-        ("route", 2, 254, "10.1.0.2/32", 0, 0, 0, "veth5"): Recorded({}),
+        ("link", "lower"): KernelObject({"flags": 1}, ifindex=9),
+        ("link", "moved"): KernelObject(None),
+        ("route", 2, 254, "10.1.0.2/32", 0, 0, 0, "veth5"): KernelObject({}),
     }
     rows = dropped(departed(objects=made)).rows[KEY]
     assert rows == [

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import records, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Dropped
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools as firewall_tools
@@ -183,7 +183,7 @@ def test_nothing_is_detached_where_nothing_can_be_written(attach_host, monkeypat
     def read_only(path, data):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(records, "stage_unsynced", read_only)
+    monkeypatch.setattr(store, "stage_unsynced", read_only)
     plan = attach_host.run(web(), on_drift="repair")
     assert plan.outcomes[0].error["code"] == "record_unwritable"
     assert attach_host.verbs("DEL") == []

@@ -13,7 +13,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attri
     Attribution,
     Party,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import FILTER, NAT, link
@@ -92,7 +91,7 @@ def on_own_bridge(key, value=None, **more):
     inside = {("link", "eth0"): link(2, (3, True), mac="0a0000000002")}
     settings = {"gateways": [GATEWAY], "flags": 1, "sysctls": ["accept_ra"], "switches": ["ipv4/ip_forward"], **more}
     party = Party(WEB, ["10.88.0.2"], inside, ["up0"], **settings)
-    change = Recorded(value, LINK.pack(0, 0, 8, 0, 0) + pack_attribute(1, bytes.fromhex("0a0000000002")))
+    change = KernelObject(value, LINK.pack(0, 0, 8, 0, 0) + pack_attribute(1, bytes.fromhex("0a0000000002")))
     return Attribution(HOST, [party], OWN).owners({key: change}).get(key)
 
 
@@ -147,13 +146,13 @@ def test_sysctls_of_an_interface_of_the_host_are_a_plugin_s_only_if_it_is_known_
     before = {("link", device): link(9)} if existed else {("link", "other0"): link(9)}
     key = ("conf4", device, "rp_filter")
     is_known = not existed if sysctls is None else "rp_filter" in sysctls
-    assert Attribution(HOST, [party], before).owners({key: Recorded(2)}).get(key) == (whose if is_known else None)
+    assert Attribution(HOST, [party], before).owners({key: KernelObject(2)}).get(key) == (whose if is_known else None)
 
 
 def test_on_a_new_bridge_only_gateways_of_the_network_are_its_own():
     party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, gateways=[GATEWAY])
     changed = dict.fromkeys(
-        [("addr", "cni0", GATEWAY, 16), ("addr", "cni0", "10.9.9.9", 16), ("link", "cni0")], Recorded(1)
+        [("addr", "cni0", GATEWAY, 16), ("addr", "cni0", "10.9.9.9", 16), ("link", "cni0")], KernelObject(1)
     )
     assert list(Attribution(HOST, [party]).owners(changed)) == [("addr", "cni0", GATEWAY, 16), ("link", "cni0")]
 

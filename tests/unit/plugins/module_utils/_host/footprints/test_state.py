@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import (
     HOST,
     KINDS,
@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
     summarize,
     without_consequences,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes, recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import (
     DEDUCED,
@@ -48,8 +48,8 @@ STATE = {
 
 
 def inside(**changed):
-    objects = {key: recorded(there) for key, there in STATE.items() if key[0] != "conf4"}
-    objects["conf4", "eth0", "proxy_arp"] = Recorded(1)
+    objects = {key: there for key, there in STATE.items() if key[0] != "conf4"}
+    objects["conf4", "eth0", "proxy_arp"] = KernelObject(1)
     return Footprint(inside=objects)
 
 
@@ -97,7 +97,7 @@ def test_each_object_with_another_value_is_drift(key, value):
 
 @pytest.mark.parametrize("kind", ["veth", "bridge"])
 def test_a_mac_that_follows_is_no_drift(kind):
-    footprint = Footprint({("link", "x"): recorded(link(kind=kind))})
+    footprint = Footprint({("link", "x"): link(kind=kind)})
     assert not found({}, footprint, {("link", "x"): link(kind=kind, mac="0a0000000009")}).differences
     assert found({}, footprint, {("link", "x"): link(kind=kind, mtu=9)}).differences
 
@@ -113,14 +113,14 @@ def test_a_mac_that_follows_is_no_drift(kind):
     ],
 )
 def test_the_mtu_of_a_bridge_may_follow_its_ports(was, mtu, ports, drift):
-    footprint = Footprint({("link", "cni0"): recorded(link(kind="bridge", mtu=was))})
+    footprint = Footprint({("link", "cni0"): link(kind="bridge", mtu=was)})
     host = {("link", f"veth{at}"): link(mtu=size, master="cni0") for at, size in enumerate(ports)}
     host["link", "cni0"] = link(kind="bridge", mtu=mtu)
     assert len(found({}, footprint, host).differences) == drift
 
 
 def test_what_the_add_removed_and_is_back_is_drift():
-    footprint = Footprint(inside={DEFAULT: Recorded(None)})
+    footprint = Footprint(inside={DEFAULT: KernelObject(None)})
     assert not found({}, footprint).differences
     (one,) = found({DEFAULT: route()}, footprint).differences
     assert (one.was, one.now) == (None, route().value)
@@ -146,7 +146,7 @@ def test_additions_are_drift_if_they_do_harm(key, there, harms):
 
 @pytest.mark.parametrize(("prefix", "harms"), [(16, True), (8, True), (24, True), (32, False)])
 def test_an_address_on_the_host_does_harm_only_with_the_subnet(prefix, harms):
-    footprint = Footprint({("addr", "cni0", "10.88.0.1", 16): recorded(address())})
+    footprint = Footprint({("addr", "cni0", "10.88.0.1", 16): address()})
     key = ("addr", "cni0", "10.88.0.250", prefix)
     compared = found({}, footprint, {("addr", "cni0", "10.88.0.1", 16): address(), key: address()})
     assert [one.key for one in compared.additions] == ([key] if harms else [])
@@ -154,7 +154,7 @@ def test_an_address_on_the_host_does_harm_only_with_the_subnet(prefix, harms):
 
 
 def test_of_an_interface_that_the_host_had_only_flags_are_compared():
-    footprint = Footprint({("link", "br0"): Recorded({"kind": "bridge", "flags": 1})})
+    footprint = Footprint({("link", "br0"): KernelObject({"kind": "bridge", "flags": 1})})
     for there, words in (
         (link(kind="bridge", mtu=1400, flags=0x301), []),
         (link(kind="bridge", flags=0x100), ["the host's interface br0 is down"]),
@@ -173,20 +173,20 @@ def test_a_route_that_others_have_added_is_not_the_one_that_the_add_removed(prot
         body = pack_attribute(5, bytes.fromhex(through)) if through else b""
         return ROUTE.pack(2, 0, 0, 0, 254, number, 0, 1, 0) + body
 
-    footprint = Footprint(inside={DEFAULT: Recorded(None, raw(3, "0a580001"))})
+    footprint = Footprint(inside={DEFAULT: KernelObject(None, raw(3, "0a580001"))})
     there = route()._replace(raw=raw(protocol, gateway))
     assert len(found({DEFAULT: there}, footprint).differences) == same
 
 
 def test_a_default_route_with_a_lower_metric_is_drift():
     worse = ("route", 2, 254, "default/0", 0, 7, 1, "eth0")
-    footprint = Footprint(inside={worse: recorded(route("10.88.0.1"))})
+    footprint = Footprint(inside={worse: route("10.88.0.1")})
     better = ("route", 2, 254, "default/0", 0, 3, 1, "eth1")
     assert [one.key for one in found({worse: route("10.88.0.1"), better: route()}, footprint).differences] == [better]
 
 
 def test_an_address_without_a_subnet_has_no_neighbours():
-    footprint = Footprint(inside={("addr", "eth0", "10.88.0.2", 32): recorded(address())})
+    footprint = Footprint(inside={("addr", "eth0", "10.88.0.2", 32): address()})
     state = {("addr", "eth0", "10.88.0.2", 32): address(), ("addr", "eth0", "10.88.0.3", 32): address()}
     assert not found(state, footprint).differences
 
@@ -198,7 +198,7 @@ def chains(*rules):
 
 
 def test_a_rule_that_others_add_to_a_chain_of_the_attachment_is_told_and_left():
-    footprint = Footprint({(*NAT, "CNI-X"): Recorded("-"), (*NAT, "CNI-X", "-j ACCEPT"): Recorded(1)})
+    footprint = Footprint({(*NAT, "CNI-X"): KernelObject("-"), (*NAT, "CNI-X", "-j ACCEPT"): KernelObject(1)})
     drift = found({}, footprint, chains=chains("-j DROP", "-j ACCEPT"))
     assert [one.key[-1] for one in drift.additions] == ["-j DROP"] and drift.lost == []
     assert phrases_of(drift.additions, True) == [
@@ -222,7 +222,7 @@ def test_a_route_that_takes_half_of_the_traffic_elsewhere_is_told(target, gatewa
 
 
 def test_rules_are_counted():
-    footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): Recorded(2)})
+    footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): KernelObject(2)})
     assert not found({}, footprint, chains=chains("-j ACCEPT", "other", "-j ACCEPT")).differences
     assert not found({}, footprint, chains=chains(*["-j ACCEPT"] * 3)).differences
     (one,) = found({}, footprint, chains=chains("-j ACCEPT")).differences
@@ -235,12 +235,12 @@ def test_the_comment_of_a_table_is_no_drift():
     key = ("table", "nftables", "ip", "cni_hostport")
     there = FoundChains()
     there.chains[key] = Chain({"comment": "CNI portmap plugin"}, [])
-    assert not found({}, Footprint({key: Recorded({})}), chains=there).differences
-    assert found({}, Footprint({key: Recorded({})}), chains=FoundChains()).differences
+    assert not found({}, Footprint({key: KernelObject({})}), chains=there).differences
+    assert found({}, Footprint({key: KernelObject({})}), chains=FoundChains()).differences
 
 
 def test_what_cannot_be_read_is_no_drift_but_told():
-    footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): Recorded(1)})
+    footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): KernelObject(1)})
     unread = FoundChains()
     unread.unread["iptables-nft", "ipv4", "nat"] = HostError("it cannot be shown")
     compared = found({}, footprint, chains=unread)
@@ -363,14 +363,14 @@ def test_consequences_are_not_told():
     ],
 )
 def test_why_something_cannot_be_put_back(one, why):
-    ends = {("link", "veth1"): Recorded(link().value, b"", 12346, (12345, True))}
+    ends = {("link", "veth1"): KernelObject(link().value, b"", 12346, (12345, True))}
     value = link().value if one.key[0] != "link" or one.was is None else one.was
-    footprint = Footprint(ends, {("link", "eth0"): Recorded(value, b"", 12345, (12346, True))})
+    footprint = Footprint(ends, {("link", "eth0"): KernelObject(value, b"", 12345, (12346, True))})
     assert why_not(drift_of(one, footprint=footprint)) == why
 
 
 def test_a_veth_without_a_recorded_end_cannot_be_made_again():
-    footprint = Footprint({}, {("link", "eth0"): Recorded(link().value, b"", 12345, (12346, True))})
+    footprint = Footprint({}, {("link", "eth0"): KernelObject(link().value, b"", 12345, (12346, True))})
     lost = Difference(NETNS, ("link", "eth0"), link().value, None)
     assert why_not(drift_of(lost, footprint=footprint)) == "the other end of eth0 is not recorded"
 
@@ -398,11 +398,11 @@ def test_changes_of_an_add():
     }
     defaults = {("conf4", "forwarding"): 0, ("conf4", "mc_forwarding"): 0, ("conf4", "proxy_arp"): 1}
     assert changes(Reading(before), Reading(after), defaults) == {
-        ("conf4", "old", "mc_forwarding"): Recorded(5),
-        ("conf4", "new", "proxy_arp"): Recorded(3),
-        ("link", "new"): recorded(link()),
-        ("link", "dev0"): Recorded(None, b"", 1),
-        switch: Recorded("1"),
+        ("conf4", "old", "mc_forwarding"): KernelObject(5),
+        ("conf4", "new", "proxy_arp"): KernelObject(3),
+        ("link", "new"): link(),
+        ("link", "dev0"): KernelObject(None, b"", 1),
+        switch: KernelObject("1"),
     }
 
 

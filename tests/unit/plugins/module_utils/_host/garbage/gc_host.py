@@ -10,11 +10,6 @@ from types import MappingProxyType
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
-    ATTACHED,
-    Record,
-    Records,
-)
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
@@ -29,6 +24,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidat
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
 
 IDENTITY = MappingProxyType({"boot_id": "b", "dev": 4, "inode": 11, "cookie": 7})
 OTHER = dict(IDENTITY, inode=12)
@@ -89,7 +85,7 @@ class Host:
         netns = str(self.path / "nowhere")
         path = write_entry(self.cache_dir, Entry(container_id, config, "eth0", network, netns, result=result))
         if identity is not None:
-            Records(self.cache_dir).attached(key, Record(ATTACHED, dict(identity), True))
+            write_record(self.cache_dir, key, dict(identity))
             self.aged(self.record(container_id), age)
         self.aged(path, age)
         return path

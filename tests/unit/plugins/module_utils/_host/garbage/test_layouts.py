@@ -15,8 +15,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache as gc_cache
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Record, Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store as gc_cache
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer
@@ -30,6 +29,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidat
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
 from ansible_collections.podwire.cni.tests.tools import sample
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
 
 COUNT = 8 * sample.number("EXAMPLES", 65, 8)
 CHOICES = (None, [], ["netns"], ["cache", "netns"], ["podman"], ["cache", "containerd", "netns"])
@@ -262,7 +262,7 @@ class Host:
         (folder / "results" / name).write_bytes(entry if one.whole else entry[: len(entry) // 2])
         if one.cache == "ours":
             key = Key(one.network, one.container_id, one.ifname)
-            Records(str(folder)).attached(key, Record(ATTACHED, one.identity, True))
+            write_record(folder, key, one.identity)
 
     def namespaces(self):
         layout = self.layout

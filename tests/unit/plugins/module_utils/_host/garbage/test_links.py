@@ -8,9 +8,9 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.cache import CacheContents, CachedAttachment
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import CacheContents, CachedAttachment
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError

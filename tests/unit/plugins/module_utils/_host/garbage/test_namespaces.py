@@ -12,8 +12,7 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Record, Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
@@ -21,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners 
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
 
@@ -67,8 +67,8 @@ class Host:
         (self.conf_dir / "demo.conflist").write_bytes(self.config)
         self.lease = path / "leases" / "demo" / IP
         self.lease.write_bytes(b"web\r\neth0")
-        monkeypatch.setattr(cache, "_MANAGED_DIR", self.ours, raising=False)
-        monkeypatch.setattr(cache.cache, "DEFAULT_DIR", self.libcni)
+        monkeypatch.setattr(store, "_MANAGED_DIR", self.ours, raising=False)
+        monkeypatch.setattr(store.cache, "DEFAULT_DIR", self.libcni)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "default"),))
         monkeypatch.setattr(owners, "read_rules", FoundRules)
 
@@ -95,8 +95,7 @@ class Host:
     def recorded(self, path):
         """Cache the attachment as this collection does."""
         self.cached(path, self.ours)
-        record = Record(ATTACHED, netns.look_at(path, "eth0").identity, True)
-        Records(self.ours).attached(Key("demo", "web", "eth0"), record)
+        write_record(self.ours, Key("demo", "web", "eth0"), netns.look_at(path, "eth0").identity)
 
     def settings(self, **options):
         return GcSettings(
@@ -115,11 +114,11 @@ class Host:
         script = (
             "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host import errors\n"
-            "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache\n"
+            "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate\n"
-            "cache.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
+            "store.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
             "    found = planner.GcPlanner(candidate.GcSettings(**options)).make().candidates\n"

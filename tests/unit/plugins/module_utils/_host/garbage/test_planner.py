@@ -9,14 +9,10 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
-    ATTACHED,
-    Attached,
-    Record,
-    Records,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
@@ -160,7 +156,7 @@ def test_an_attachment_whose_plugin_is_missing_is_left_and_its_address_is_freed(
 def test_an_interrupted_add_is_taken_back_when_its_namespace_is_gone(gc_host):
     config = network_conf_from_bytes(gc_host.config("demo"))
     given = Attached(Key("demo", "half", "eth0"), config, "/nowhere", [], {}, None)
-    Records(gc_host.cache_dir).adding(given, dict(IDENTITY))
+    AttachmentStore(gc_host.cache_dir).write(given.changed(state=ADDING, identity=dict(IDENTITY)))
     gc_host.aged(gc_host.record("half"), 3600)
     assert gc_host.verdicts() == {("attachment", "half/eth0"): ("deleted", "interrupted")}
     gc_host.namespaces.append(alive())
@@ -170,7 +166,7 @@ def test_an_interrupted_add_is_taken_back_when_its_namespace_is_gone(gc_host):
 def test_an_attachment_that_lost_its_entry_is_detached_when_its_namespace_is_gone(gc_host):
     config = network_conf_from_bytes(gc_host.config("demo"))
     given = Attached(Key("demo", "lost", "eth0"), config, "/nowhere", [], {}, {"ips": [{"address": "10.1.0.5/24"}]})
-    Records(gc_host.cache_dir).attached(given.key, Record(ATTACHED, dict(IDENTITY), True, attached=given))
+    AttachmentStore(gc_host.cache_dir).write(given.changed(state=ATTACHED, identity=dict(IDENTITY), interface=True))
     gc_host.aged(gc_host.record("lost"), 3600)
     assert gc_host.verdicts() == {("attachment", "lost/eth0"): ("deleted", "owner_dead")}
     gc_host.namespaces.append(alive())
@@ -377,7 +373,7 @@ def test_files_are_explained_by_what_is_wrong_with_them(gc_host):
 
 
 def test_every_cause_has_words(gc_host):
-    causes = {cache.EMPTY, cache.DAMAGED, cache.LEFTOVER, cache.STRAY, "before_boot", "interrupted"}
+    causes = {store.EMPTY, store.DAMAGED, store.LEFTOVER, store.STRAY, "before_boot", "interrupted"}
     assert set(candidates._CAUSES) == causes
 
 
@@ -414,7 +410,7 @@ def test_gc_is_sent_only_where_every_container_is_known_and_no_runtime_is(gc_hos
 
 def test_what_is_live_by_the_cache_has_its_interfaces(gc_host):
     gc_host.attached("one", "10.1.0.5")
-    contents = cache.read_cache(gc_host.cache_dir)
+    contents = store.read_cache(gc_host.cache_dir)
     answer = answer_of(contents, Homes(contents.entries, Namespaces([alive()])))
     assert answer.containers == {"one": frozenset(["eth0"])}
     assert answer_of(contents, Homes(contents.entries, Namespaces([]))).containers == {}

@@ -8,13 +8,9 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
-    ATTACHED,
-    Attached,
-    Record,
-    Records,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf as info_conf
@@ -22,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
 
 CONFIG = {
     "cniVersion": "1.0.0",
@@ -74,8 +71,8 @@ def cache(tmp_path, monkeypatch):
         entry.result = {"cniVersion": "1.0.0", "ips": [{"address": f"10.1.0.{number + 2}/24"}]}
         write_entry(str(tmp_path), entry)
     identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
-    Records(str(tmp_path)).attached(Key("demo", "web", "eth0"), Record(ATTACHED, identity, True))
-    Records(str(tmp_path)).attached(Key("demo", "db", "eth0"), Record(ATTACHED, dict(identity, cookie=2), True))
+    write_record(tmp_path, Key("demo", "web", "eth0"), identity)
+    write_record(tmp_path, Key("demo", "db", "eth0"), dict(identity, cookie=2))
     there = {"/run/netns/web": Seen(identity, ["eth0"]), "/run/netns/db": Seen(identity)}
     monkeypatch.setattr(attachments, "look", lambda names: there)
     return tmp_path
@@ -95,15 +92,16 @@ def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypat
 
 def test_interrupted_and_lost_attachments_are_listed(cache):
     """So that nothing stays unseen, of a teardown for example."""
-    records = Records(str(cache))
+    store = AttachmentStore(str(cache))
     config = network_conf_from_bytes(json.dumps(CONFIG).encode())
     identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
     given = Attached(
         Key("demo", "web", "eth0"), config, "/run/netns/web", [], {}, {"ips": [{"address": "10.1.0.2/24"}]}
     )
-    records.attached(given.key, Record(ATTACHED, identity, True, attached=given))
+    store.write(given.changed(state=ATTACHED, identity=identity, interface=True))
     os.unlink(cache / "results" / "demo-web-eth0")
-    records.adding(Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None), identity)
+    new = Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None)
+    store.write(new.changed(state=ADDING, identity=identity))
     here = attachments.AttachmentsInfo(str(cache))
     rows = attachments.attachments(here)
     assert [(row["container_id"], row["state"], row["netns_state"], row["ips"]) for row in rows] == [

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded, rows_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import rows_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.rehearsed import order_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
@@ -151,7 +151,7 @@ def answer(objects=None, inside=None, order=(), **result):
 
 def link(name, mac, **more):
     value = {"kind": "veth", "mac": mac, "alias": "", "genmode": 0, "mtu": 1500, "lower": "elsewhere", **more}
-    return ("link", name), Recorded(value)
+    return ("link", name), KernelObject(value)
 
 
 def test_names_macs_and_stores_are_those_of_the_host(rehearse):
@@ -160,10 +160,10 @@ def test_names_macs_and_stores_are_those_of_the_host(rehearse):
     inner_key, inner = link("eth0", "0a0000000003")
     objects = {
         key: end,
-        ("lease", "/run/podwire-rehearsal/leases0", "demo", "10.1.0.2"): Recorded("one\r\neth0"),
-        (*PLACE, rule): Recorded(1),
-        ("fdb", "veth9", "0a0000000003", 0): Recorded({}),
-        ("link", "pwfake0"): Recorded({"kind": "veth"}),
+        ("lease", "/run/podwire-rehearsal/leases0", "demo", "10.1.0.2"): KernelObject("one\r\neth0"),
+        (*PLACE, rule): KernelObject(1),
+        ("fdb", "veth9", "0a0000000003", 0): KernelObject({}),
+        ("link", "pwfake0"): KernelObject({"kind": "veth"}),
     }
     found = rehearse(BRIDGE).understand(answer({KEY: objects}, {inner_key: inner}, [(PLACE, [rule])]))
     real_rule = "-i veth1 -m mac ! --mac-source 02:00:00:00:00:03 -j DROP"
@@ -181,14 +181,14 @@ def test_a_bridge_gets_the_mac_that_containers_know(rehearse):
     """Its MAC follows its ports, so it is another one than the plugin has returned."""
     raw = LINK.pack(0, 0, 7, 1, 1) + pack_attribute(3, b"cni0\0") + pack_attribute(1, bytes.fromhex("0a0000000002"))
     key, bridge = link("cni0", "0a0000000002", kind="bridge")
-    found = rehearse(BRIDGE).understand(answer({("demo",): {key: Recorded(bridge.value, raw)}}))
+    found = rehearse(BRIDGE).understand(answer({("demo",): {key: KernelObject(bridge.value, raw)}}))
     parts = attributes_in(found.owned["demo",][key].raw, LINK.size)
     assert parts == {1: bytes.fromhex("020000000001"), 3: b"cni0\0"}
 
 
 def test_the_device_that_host_device_takes_must_stay_away(rehearse):
     made = rehearse({"type": "host-device", "device": "eth9", "ipam": HOST_LOCAL})
-    gone, there = Recorded(None), Recorded({"kind": "veth"})
+    gone, there = KernelObject(None), KernelObject({"kind": "veth"})
     found = made.understand(answer({KEY: {("link", "eth9"): gone, ("addr", "eth9", "10.9.0.1", 24): there}}))
     assert found.owned[KEY] == {("link", "eth9"): gone}
     assert found.device == "eth0"
@@ -226,7 +226,7 @@ def test_what_a_rehearsal_cannot_know_is_taken_from_the_host(rehearse):
 def test_a_renamed_interface_is_known_by_its_mac(rehearse):
     raw = LINK.pack(0, 0, 7, 1, 1) + pack_attribute(3, b"eth0\0") + pack_attribute(1, bytes.fromhex("0a0000000003"))
     key, inner = link("eth0", "0a0000000003")
-    found = rehearse(BRIDGE).understand(answer(inside={key: Recorded(inner.value, raw)}))
+    found = rehearse(BRIDGE).understand(answer(inside={key: KernelObject(inner.value, raw)}))
     moved = KernelObject({**inner.value, "mac": "020000000003"}, b"", 9, (8, True))
     look = Look({"ns": {("link", "eth9"): moved}})
     assert found.settled(found.inside, look, "ns")[key].ifindex == 9

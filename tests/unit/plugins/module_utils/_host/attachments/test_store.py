@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""How the files of a cache are read and removed; what becomes of them is in garbage."""
+"""How the files of attachments are written, read and removed; what becomes of them is in garbage."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import (
+    ADDING,
     ATTACHED,
     Attached,
-    Record,
-    Records,
+    result_addresses,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
+    AttachmentStore,
+    check_cache_dir,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import DEFAULT_DIR, Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
 
 KEY = Key("demo", "web", "eth0")
 RESULT = {
@@ -56,8 +61,9 @@ def add(cache_dir, key=KEY, netns="/run/netns/web", conf=None, **changed):
     return write_entry(str(cache_dir), entry)
 
 
-def given(key=KEY):
-    return Attached(key, network_conf_from_bytes(config(key.network)), "/run/netns/web", [("K", "v")], {}, RESULT)
+def given(key=KEY, **members):
+    conf = network_conf_from_bytes(config(key.network))
+    return Attached(key, conf, "/run/netns/web", [("K", "v")], {}, RESULT).changed(**{"state": ATTACHED, **members})
 
 
 def put(cache_dir, name, data, folder="results"):
@@ -68,7 +74,7 @@ def put(cache_dir, name, data, folder="results"):
 
 
 def read(cache_dir):
-    return cache.read_cache(str(cache_dir))
+    return store.read_cache(str(cache_dir))
 
 
 def only(cache_dir):
@@ -80,7 +86,7 @@ def test_an_attachment(tmp_path):
     path = add(tmp_path)
     entry = only(tmp_path)
     assert (entry.name, entry.key, entry.problem, entry.message) == ("demo-web-eth0", KEY, "", "")
-    assert (entry.netns, entry.result, entry.record, entry.interrupted) == ("/run/netns/web", RESULT, None, False)
+    assert (entry.netns, entry.result, entry.state, entry.interrupted) == ("/run/netns/web", RESULT, "", False)
     assert [file.path for file in entry.files] == [path]
     assert entry.written == os.stat(path).st_mtime
     assert entry.ips == ["10.1.0.2/24", "fd00::2/64"]
@@ -102,29 +108,29 @@ def test_an_attachment_without_a_result(tmp_path):
 
 def test_the_files_of_an_attachment(tmp_path):
     path = add(tmp_path)
-    Records(str(tmp_path)).attached(KEY, Record(ATTACHED, None, True, None, given()))
+    AttachmentStore(str(tmp_path)).write(given())
     record = tmp_path / "podwire" / "demo-web-eth0"
     os.utime(path, (5, 5))
     os.utime(record, (9, 9))
     entry = only(tmp_path)
     assert [file.path for file in entry.files] == [path, str(record)]
-    assert entry.record.state == ATTACHED
+    assert entry.state == entry.attached.state == ATTACHED
     assert entry.written == 9
     assert entry.problem == ""
 
 
 def test_what_is_managed(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache.cache, "DEFAULT_DIR", str(tmp_path))
+    monkeypatch.setattr(store.cache, "DEFAULT_DIR", str(tmp_path))
     add(tmp_path)
     add(tmp_path, Key("demo", "db", "eth0"))
-    Records(str(tmp_path)).attached(KEY, Record(ATTACHED, None, True, None, given()))
+    AttachmentStore(str(tmp_path)).write(given())
     contents = read(tmp_path)
     # A runtime made the one without a record.
     assert [(entry.key.container_id, entry.managed) for entry in contents.entries] == [("db", False), ("web", True)]
     assert contents.made == {("demo", "web")}
     assert contents.made_addresses == {("demo", packed("10.1.0.2")), ("demo", packed("fd00::2"))}
     # In a directory of its own, the collection made all of them.
-    monkeypatch.setattr(cache.cache, "DEFAULT_DIR", "/elsewhere")
+    monkeypatch.setattr(store.cache, "DEFAULT_DIR", "/elsewhere")
     assert [entry.managed for entry in read(tmp_path).entries] == [True, True]
 
 
@@ -132,10 +138,10 @@ def test_networks_are_listed_once(tmp_path):
     shared, other = network_conf_from_bytes(config()), network_conf_from_bytes(config("other", ["ptp"]))
     entries = []
     for key, conf in ((KEY, shared), (Key("demo", "db", "eth0"), shared), (Key("other", "db", "eth1"), other)):
-        entry = cache.CachedAttachment("-".join(key), [], True)
+        entry = store.CachedAttachment("-".join(key), [], True)
         entry.attached = Attached(key, conf, "", [], {}, None)
         entries.append(entry)
-    contents = cache.CacheContents([*entries, cache.CachedAttachment("x", [], True)])
+    contents = store.CacheContents([*entries, store.CachedAttachment("x", [], True)])
     assert [(network, plugin["type"]) for network, plugin in contents.networks] == [
         ("demo", "bridge"),
         ("demo", "portmap"),
@@ -167,10 +173,10 @@ def document(tmp_path, **changed):
 @pytest.mark.parametrize(
     ("changed", "problem", "message", "key"),
     [
-        ({"kind": "other"}, cache.OTHER, "its kind is 'other' instead of 'cniCacheV1'", KEY),
-        ({"ifName": "eth1"}, cache.DAMAGED, "its content does not match its file name", Key("demo", "web", "eth1")),
-        ({"config": "e30="}, cache.DAMAGED, "it is not a valid cache entry of libcni: ", KEY),
-        ({"config": 7}, cache.DAMAGED, "it is not a valid cache entry of libcni: ", None),
+        ({"kind": "other"}, store.OTHER, "its kind is 'other' instead of 'cniCacheV1'", KEY),
+        ({"ifName": "eth1"}, store.DAMAGED, "its content does not match its file name", Key("demo", "web", "eth1")),
+        ({"config": "e30="}, store.DAMAGED, "it is not a valid cache entry of libcni: ", KEY),
+        ({"config": 7}, store.DAMAGED, "it is not a valid cache entry of libcni: ", None),
     ],
 )
 def test_damaged_entries(tmp_path, changed, problem, message, key):
@@ -183,7 +189,7 @@ def test_damaged_entries(tmp_path, changed, problem, message, key):
 def test_the_configuration_of_another_network(tmp_path):
     add(tmp_path, conf=config("other"))
     entry = only(tmp_path)
-    assert (entry.problem, entry.message) == (cache.DAMAGED, "its configuration is not a conflist named 'demo'")
+    assert (entry.problem, entry.message) == (store.DAMAGED, "its configuration is not a conflist named 'demo'")
     assert (entry.key, entry.attached) == (KEY, None)
 
 
@@ -191,27 +197,27 @@ def test_the_configuration_of_another_network(tmp_path):
 def test_empty_files(tmp_path, data):
     put(tmp_path, "demo-web-eth0", data)
     entry = only(tmp_path)
-    assert (entry.problem, entry.message) == (cache.EMPTY, "it is empty, as after a crash")
+    assert (entry.problem, entry.message) == (store.EMPTY, "it is empty, as after a crash")
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"\xff", b"0"])
 def test_files_that_are_no_entries(tmp_path, data):
     put(tmp_path, "demo-web-eth0", data)
-    assert only(tmp_path).problem == cache.DAMAGED
+    assert only(tmp_path).problem == store.DAMAGED
 
 
 def test_names_that_no_plugin_accepts(tmp_path):
     put(tmp_path, "demo-we b-eth0", document(tmp_path, containerId="we b"))
     (tmp_path / "results" / "demo-web-eth0").unlink()
     entry = only(tmp_path)
-    assert (entry.problem, entry.message) == (cache.DAMAGED, "no plugin accepts its names: 'demo/we b/eth0'")
+    assert (entry.problem, entry.message) == (store.DAMAGED, "no plugin accepts its names: 'demo/we b/eth0'")
     assert entry.key is None
 
 
 def test_files_that_cannot_be_read(tmp_path):
     results = tmp_path / "results"
-    put(tmp_path, "large", b" " * ((1 << 20) + 1))
-    put(tmp_path, "whole", b" " * (1 << 20))
+    put(tmp_path, "large", b" " * ((4 << 20) + 1))
+    put(tmp_path, "whole", b" " * (4 << 20))
     os.mkfifo(results / "pipe")
     os.symlink(add(tmp_path), results / "link")
     os.symlink(str(tmp_path), results / "link to a directory")
@@ -219,15 +225,15 @@ def test_files_that_cannot_be_read(tmp_path):
     found = {entry.name: entry for entry in read(tmp_path).entries}
     assert {name: entry.problem for name, entry in found.items()} == {
         "demo-web-eth0": "",
-        "large": cache.UNREADABLE,
-        "link": cache.UNREADABLE,
-        "link to a directory": cache.UNREADABLE,
-        "pipe": cache.UNREADABLE,
-        "whole": cache.EMPTY,
+        "large": store.UNREADABLE,
+        "link": store.UNREADABLE,
+        "link to a directory": store.UNREADABLE,
+        "pipe": store.UNREADABLE,
+        "whole": store.EMPTY,
     }
     # What was opened can be told from a file that replaces it.
     assert {name for name, entry in found.items() if entry.files[0].status is None} == {"link", "link to a directory"}
-    assert found["link"].message == "it is not a regular file of at most 1 MiB that can be read"
+    assert found["link"].message == "it is not a regular file of at most 4 MiB that can be read"
     assert found["link"].written == 0
 
 
@@ -240,44 +246,43 @@ def test_a_file_that_was_being_written(tmp_path):
     found = {entry.name: entry for entry in read(tmp_path).entries if entry.problem}
     assert sorted(found) == [".cniCacheV1-x.tmp", ".demo-web-eth0.tmp"]
     for entry in found.values():
-        assert (entry.problem, entry.message) == (cache.LEFTOVER, "it was being written when its writer died")
+        assert (entry.problem, entry.message) == (store.LEFTOVER, "it was being written when its writer died")
         assert entry.managed
         assert len(entry.files) == 1
 
 
 def test_records_without_an_entry(tmp_path):
-    records = Records(str(tmp_path))
-    records.adding(given(), None)
+    AttachmentStore(str(tmp_path)).write(given(state=ADDING))
     entry = only(tmp_path)
     assert (entry.key, entry.problem, entry.interrupted, entry.netns) == (KEY, "", True, "/run/netns/web")
     assert entry.attached.key == KEY
-    records.attached(KEY, Record(ATTACHED, None, True, None, given()))
+    AttachmentStore(str(tmp_path)).write(given())
     entry = only(tmp_path)
     assert (entry.problem, entry.interrupted, entry.result) == ("", False, RESULT)
     assert entry.attached.netns == "/run/netns/web"
-    records.attached(KEY, Record(ATTACHED, None, True, None))
+    write_record(tmp_path, KEY, None)
     entry = only(tmp_path)
-    assert (entry.problem, entry.attached, entry.interrupted) == (cache.STRAY, None, False)
+    assert (entry.problem, entry.attached, entry.interrupted) == (store.STRAY, None, False)
     put(tmp_path, "demo-web-eth0", b"{", "podwire")
     entry = only(tmp_path)
-    assert (entry.problem, entry.message) == (cache.DAMAGED, "it is not a valid record of an attachment")
+    assert (entry.problem, entry.message) == (store.DAMAGED, "it is not a valid record of an attachment")
     assert entry.interrupted
     assert entry.managed
 
 
 def test_the_record_names_a_damaged_entry(tmp_path):
-    Records(str(tmp_path)).attached(KEY, Record(ATTACHED, None, True, None, given()))
+    AttachmentStore(str(tmp_path)).write(given())
     put(tmp_path, "demo-web-eth0", b"")
     entry = only(tmp_path)
-    assert (entry.problem, entry.key, entry.netns, entry.result) == (cache.EMPTY, KEY, "/run/netns/web", RESULT)
+    assert (entry.problem, entry.key, entry.netns, entry.result) == (store.EMPTY, KEY, "/run/netns/web", RESULT)
 
 
 def test_the_record_of_another_attachment_with_that_file_name(tmp_path):
     one, other = Key("a-b", "c", "eth0"), Key("a", "b-c", "eth0")
-    Records(str(tmp_path)).attached(one, Record(ATTACHED, None, True, None, given(one)))
+    AttachmentStore(str(tmp_path)).write(given(one))
     add(tmp_path, other)
     entry = only(tmp_path)
-    assert (entry.key, entry.record, entry.problem) == (other, None, "")
+    assert (entry.key, entry.state, entry.problem) == (other, "", "")
 
 
 def test_a_directory_that_cannot_be_listed(tmp_path):
@@ -296,27 +301,27 @@ def test_an_empty_cache(tmp_path):
 
 def test_the_other_caches(tmp_path, monkeypatch):
     default = tmp_path / "default"
-    monkeypatch.setattr(cache, "_MANAGED_DIR", str(tmp_path / "managed"))
-    monkeypatch.setattr(cache.cache, "DEFAULT_DIR", str(default))
+    monkeypatch.setattr(store, "_MANAGED_DIR", str(tmp_path / "managed"))
+    monkeypatch.setattr(store.cache, "DEFAULT_DIR", str(default))
     add(default)
     add(default / "multus", Key("demo", "pod", "eth0"))
     (default / "empty").mkdir()
-    Records(str(tmp_path / "managed")).adding(given(), None)
-    found = cache.read_other_caches(str(tmp_path / "elsewhere"))
+    AttachmentStore(str(tmp_path / "managed")).write(given())
+    found = store.read_other_caches(str(tmp_path / "elsewhere"))
     assert [contents.source for contents in found] == [
         f"cache {tmp_path}/managed",
         f"cache {default}",
         f"cache {default}/multus",
     ]
     os.symlink(str(default), str(tmp_path / "link"))
-    assert [contents.cache_dir for contents in cache.read_other_caches(str(tmp_path / "link"))] == [
+    assert [contents.cache_dir for contents in store.read_other_caches(str(tmp_path / "link"))] == [
         f"{tmp_path}/managed",
         f"{default}/multus",
     ]
 
 
 def test_the_known_caches():
-    assert (cache._MANAGED_DIR, DEFAULT_DIR) == ("/var/lib/podwire/cni", "/var/lib/cni")
+    assert (store._MANAGED_DIR, DEFAULT_DIR) == ("/var/lib/podwire/cni", "/var/lib/cni")
 
 
 def test_only_files_that_have_not_changed_are_removed(tmp_path):
@@ -330,14 +335,14 @@ def test_only_files_that_have_not_changed_are_removed(tmp_path):
     os.utime(results / "new", ns=(0, files["d"].status.st_mtime_ns))
     (results / "new").rename(results / "d")
     os.utime(results / "e", ns=(0, 1))
-    cache.remove_files(list(files.values()))
+    store.remove_files(list(files.values()))
     assert sorted(os.listdir(results)) == ["b", "d", "e"]
 
 
 def test_a_file_that_could_not_be_read_is_removed(tmp_path):
     os.makedirs(tmp_path / "results")
     os.symlink("/nowhere", tmp_path / "results" / "link")
-    cache.remove_files(only(tmp_path).files)
+    store.remove_files(only(tmp_path).files)
     assert os.listdir(tmp_path / "results") == []
 
 
@@ -347,5 +352,162 @@ def test_a_file_that_cannot_be_removed(tmp_path):
     path.unlink()
     path.mkdir()
     with pytest.raises(HostError, match=rf"cannot remove {path}: Is a directory") as caught:
-        cache.remove_files([file._replace(status=None)])
+        store.remove_files([file._replace(status=None)])
     assert caught.value.code == "cache_not_removed"
+
+
+# ---- one attachment
+
+IDENTITY = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": None, "processes": 5}
+
+
+def record_of(tmp_path):
+    return tmp_path / "podwire" / "demo-web-eth0"
+
+
+def test_the_record_of_an_add_holds_all_that_its_del_needs(tmp_path):
+    AttachmentStore(str(tmp_path)).write(given(state=ADDING, identity=IDENTITY, result=None))
+    cached = AttachmentStore(str(tmp_path)).read(KEY)
+    recorded = cached.recorded
+    assert (cached.state, cached.attached, recorded.state, recorded.identity) == (ADDING, recorded, ADDING, IDENTITY)
+    assert recorded.config.bytes == config()
+    assert (recorded.netns, recorded.args, recorded.result) == ("/run/netns/web", [("K", "v")], None)
+    assert record_of(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert record_of(tmp_path).parent.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(record_of(tmp_path).parent) == ["demo-web-eth0"]
+
+
+def test_the_record_tells_what_the_entry_has_no_place_for(tmp_path):
+    add(tmp_path)
+    check = {"plugin": "portmap", "code": 999, "message": "never"}
+    write_record(tmp_path, KEY, IDENTITY, check=check)
+    cached = AttachmentStore(str(tmp_path)).read(KEY)
+    attached = cached.attached
+    assert cached.has_entry and cached.recorded is None
+    assert (attached.state, attached.identity, attached.interface, attached.check) == (ATTACHED, IDENTITY, True, check)
+    assert attached.damage == ""
+
+
+def test_removing_twice_is_fine(tmp_path):
+    store = AttachmentStore(str(tmp_path))
+    store.write(given())
+    store.remove(KEY)
+    store.remove(KEY)
+    assert store.read(KEY).state == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", b"7", b"[]", b"{}", b'{"network":"demo","container_id":"web","ifname":"eth0"}']
+    + [
+        json.dumps(
+            {
+                "network": "demo",
+                "container_id": "web",
+                "ifname": "eth0",
+                "state": "adding",
+                "netns": "/x",
+                "identity": identity,
+                "config": conf,
+                "args": args,
+                "capability_args": caps,
+            }
+        ).encode()
+        for identity, conf, args, caps in (
+            (None, "!", [], {}),
+            (None, "e30=", [], {}),
+            (7, "e30=", [], {}),
+            ({}, "e30=", [], {}),
+            (None, "e30=", 7, {}),
+            (None, "e30=", [["a"]], 7),
+        )
+    ],
+)
+def test_a_record_that_makes_no_sense(tmp_path, content):
+    """It counts as that of an interrupted ADD without an entry, and as missing with one."""
+    put(tmp_path, "demo-web-eth0", content, "podwire")
+    cached = AttachmentStore(str(tmp_path)).read(KEY)
+    assert (cached.state, cached.recorded, cached.attached) == (ADDING, None, None)
+    add(tmp_path)
+    attached = AttachmentStore(str(tmp_path)).read(KEY).attached
+    assert (attached.state, attached.identity, attached.footprint) == ("", None, None)
+    assert attached.damage == f"the record {record_of(tmp_path)} is damaged"
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_what_is_no_record_is_told_and_stays(tmp_path, kind):
+    add(tmp_path)
+    (tmp_path / "victim").write_text("untouched")
+    record_of(tmp_path).parent.mkdir()
+    if kind == "folder":
+        record_of(tmp_path).mkdir()
+    elif kind == "link":
+        record_of(tmp_path).symlink_to(tmp_path / "victim")
+    else:
+        os.mkfifo(record_of(tmp_path))
+    for cached in (AttachmentStore(str(tmp_path)).read(KEY), only(tmp_path)):
+        assert cached.has_entry
+        assert cached.attached.damage == f"the record {record_of(tmp_path)} is not {store._REGULAR}"
+    AttachmentStore(str(tmp_path)).remove(KEY)
+    assert (tmp_path / "victim").read_text() == "untouched"
+
+
+def test_the_record_of_another_attachment_is_not_ours(tmp_path):
+    AttachmentStore(str(tmp_path)).write(given(Key("a-b", "c", "eth0")))
+    cached = AttachmentStore(str(tmp_path)).read(Key("a", "b-c", "eth0"))
+    assert (cached.state, cached.attached) == ("", None)
+
+
+def test_the_entry_of_another_attachment_is_refused(tmp_path):
+    add(tmp_path, Key("a-b", "c", "eth0"))
+    with pytest.raises(HostError, match="form the same file name") as caught:
+        AttachmentStore(str(tmp_path)).read(Key("a", "b-c", "eth0"))
+    assert caught.value.code == "cache_collision"
+
+
+def test_an_entry_that_is_damaged_is_an_error_of_its_own(tmp_path):
+    put(tmp_path, "demo-web-eth0", b"{")
+    AttachmentStore(str(tmp_path)).write(given())
+    cached = AttachmentStore(str(tmp_path)).read(KEY)
+    assert cached.error.code == "cache_damaged"
+    assert (cached.attached, cached.recorded.result) == (None, RESULT)
+
+
+@pytest.mark.parametrize("folder", ["", "results", "podwire"])
+def test_only_root_may_write_to_a_cache(tmp_path, folder):
+    for name in ("results", "podwire"):
+        (tmp_path / name).mkdir()
+    check_cache_dir(str(tmp_path))
+    (tmp_path / folder).chmod(0o777)
+    with pytest.raises(HostError) as caught:
+        check_cache_dir(str(tmp_path))
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_an_entry_that_is_a_link_is_not_followed(tmp_path):
+    path = add(tmp_path)
+    os.rename(path, tmp_path / "target")
+    os.symlink(tmp_path / "target", path)
+    with pytest.raises(HostError, match="is a symbolic link, which is not followed") as caught:
+        AttachmentStore(str(tmp_path)).read(KEY)
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_a_killed_write_leaves_the_old_record(tmp_path, monkeypatch):
+    AttachmentStore(str(tmp_path)).write(given())
+
+    def die(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", die)
+    with pytest.raises(HostError, match="No space left") as caught:
+        AttachmentStore(str(tmp_path)).write(given(state=ADDING))
+    assert caught.value.code == "record_unwritable"
+    assert AttachmentStore(str(tmp_path)).read(KEY).state == ATTACHED
+
+
+def test_addresses_of_every_version():
+    addresses = ["10.1.0.2/24", "fd00::2/64"]
+    assert result_addresses({"ips": [{"address": address} for address in addresses]}) == addresses
+    assert result_addresses({"ip4": {"ip": "10.1.0.2/24"}, "ip6": {"ip": "fd00::2/64"}}) == addresses
+    assert result_addresses(None) == []

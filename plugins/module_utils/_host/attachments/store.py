@@ -1,0 +1,545 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of attachments: two files for each, and one for what they share.
+
+| file | what |
+|---|---|
+| <cache_dir>/results/NAME | libcni's cache entry: what an ADD was given and returned |
+| <cache_dir>/podwire/NAME | our record: the same, for an entry that is lost, and what its format has no place for |
+| /run/podwire-cni/footprints/DIGEST | the footprints of what the attachments in one cache directory share |
+
+A record is written before an ADD with the state ``adding`` and all that a DEL needs, so that the next run can remove
+what an interrupted ADD left; again after it; and at the end of the call with the footprint. Records are not synced to
+disk: after a power loss, their namespaces are gone, too. A footprint has a digest: what is put back is what was
+recorded. What is shared outlives the last attachment, because its bridge stays and the next ADD does not make it again.
+
+A record that is damaged stays, and counts as missing. Caches other than ``cache_dir`` are read, too, but only as a
+source of live containers. The shape, size and kind of a file are never trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+from ...libcni import cache, gojson
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import CacheError, CNIError, JSONError
+from ...libcni.files import read_file
+from ..addresses import packed, result_addresses
+from ..errors import HostError
+from ..lock import LOCK_PATH
+from ..netns import boot_id
+from ..paths import replace_unsynced, stage_unsynced
+from ..trust import check_trusted
+from .attached import (
+    ADDING,
+    ATTACHED,
+    DAMAGE,
+    Attached,
+    load_config,
+    result_interfaces,
+    result_macs,
+    seal_of,
+    sound_record,
+    text_in,
+)
+from .request import Key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..footprints.footprint import SharedFootprints
+
+RECORDS = "podwire"
+EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other", "leftover", "stray", "unreadable"
+"""What is wrong with a file."""
+
+# A footprint takes some KiB; a chain of thousands of rules, some hundred.
+_LARGEST = 4 << 20
+_REGULAR = "a regular file of at most 4 MiB that can be read"
+# The default cache of this collection. Go's libcni, and so every runtime that does not set another directory, uses
+# /var/lib/cni; Multus, the successors of dockershim and Firecracker use directories below it.
+_MANAGED_DIR = "/var/lib/podwire/cni"
+
+
+class CacheFile(NamedTuple):
+    """One file as it was when it was read; ``data`` is None if it is not a small regular file that can be read."""
+
+    path: str
+    status: Optional[os.stat_result]
+    data: Optional[bytes]
+
+
+class CachedAttachment:
+    """The files of one attachment in a cache directory, or one file that belongs to no attachment.
+
+    ``attached``: what is known of it (None: not enough for a DEL), from libcni's entry, or without one from our record.
+    ``recorded``: what our record alone tells, and its ``state`` ("": there is none; ``adding`` if it is damaged).
+    ``problem``: one of the constants above, "" if the attachment is intact; ``message`` says it in words.
+    ``interrupted``: its ADD did not finish. ``damage``: a sentence on a record that cannot be used. ``error``: why
+    libcni's entry cannot be used, for one that was asked for. ``key``, ``netns``, ``identity`` and ``result`` may be
+    known even if it is not intact.
+    """
+
+    def __init__(self, name: str, files: List[CacheFile], managed: bool = True) -> None:
+        self.name = name
+        self.files = files
+        self.managed = managed
+        self.key: Optional[Key] = None
+        self.attached: Optional[Attached] = None
+        self.recorded: Optional[Attached] = None
+        self.state = ""
+        self.identity: Optional[Dict[str, Any]] = None
+        self.problem = ""
+        self.message = ""
+        self.damage = ""
+        self.error: Optional[HostError] = None
+        self.interrupted = False
+        self.netns = ""
+        self.result: Optional[Dict[str, Any]] = None
+
+    @property
+    def has_entry(self) -> bool:
+        """Whether libcni's entry is intact."""
+        return self.attached is not None and self.attached is not self.recorded
+
+    @property
+    def written(self) -> float:
+        """When the newest of the files was written."""
+        return max((file.status.st_mtime for file in self.files if file.status), default=0.0)
+
+    @property
+    def ips(self) -> List[str]:
+        return result_addresses(self.result)
+
+    @property
+    def paths(self) -> List[str]:
+        """The paths of the namespace. An entry of libcni before 1.0 has it only in the result."""
+        inside = [str(interface.get("sandbox") or "") for interface in result_interfaces(self.result)]
+        return list(dict.fromkeys(path for path in [self.netns, *inside] if path))
+
+    @property
+    def macs(self) -> Dict[str, str]:
+        """See ``result_macs``."""
+        return result_macs(self.result)
+
+    @property
+    def host_ends(self) -> List[str]:
+        """The names of the host's interfaces in the result."""
+        interfaces = result_interfaces(self.result)
+        return [str(interface.get("name")) for interface in interfaces if not interface.get("sandbox")]
+
+    def load(self, entry: Optional[CacheFile], record: Optional[CacheFile], key: Optional[Key] = None) -> None:
+        """Parse the files. *key*: which attachment it must be; None: that whose names form the name of the files.
+
+        Raises CacheError if libcni's entry is that of another attachment than *key*.
+        """
+        data = self._load_record(record, key) if record is not None else None
+        if entry is not None:
+            self._load_entry(entry, key)
+            if self.attached is not None and data is not None and record is not None and self.state:
+                self.attached.remember(data, record.path)
+                self.attached.pod = self.recorded.pod if self.recorded else None
+            elif self.attached is not None:
+                self.attached.damage = self.damage
+        elif self.recorded is not None:
+            self.attached, self.interrupted = self.recorded, self.state == ADDING
+        elif self.state == ATTACHED:
+            self.problem, self.message = STRAY, "it is the record of an attachment that the cache does not have"
+        elif self.state:
+            self.problem, self.message = DAMAGED, "it is not a valid record of an attachment"
+            self.interrupted = True
+
+    def _load_record(self, record: CacheFile, key: Optional[Key]) -> Optional[Dict[str, Any]]:
+        """Parse our record; return it as data if it is sound. That of another attachment than *key* is left out."""
+        self.state = ADDING
+        try:
+            if record.data is None:
+                raise ValueError("unreadable")
+            data = gojson.loads(record.data)
+            named = Key(*(text_in(data[name]) for name in ("network", "container_id", "ifname")))
+            if key is not None and named != key:
+                self.state = ""
+                return None
+            data = sound_record(data)
+            try:
+                self.recorded = Attached.from_record(named, data, record.path)
+                self.netns, self.result = self.recorded.netns, self.recorded.result
+            except DAMAGE:
+                # The record lacks it; the cache entry has it.
+                if data["state"] == ADDING:
+                    raise
+        except DAMAGE:
+            what = "is damaged" if record.data is not None else f"is not {_REGULAR}"
+            self.damage = f"the record {record.path} {what}"
+            return None
+        self.key, self.state, self.identity = named, data["state"], data["identity"]
+        return data
+
+    def _load_entry(self, entry: CacheFile, key: Optional[Key]) -> None:
+        if entry.data is None:
+            self.problem, self.message = UNREADABLE, f"it is not {_REGULAR}"
+            return
+        if not entry.data.strip(b"\0 \r\n\t"):
+            self.problem, self.message = EMPTY, "it is empty, as after a crash"
+            return
+        self.problem = DAMAGED
+        try:
+            found = cache.Entry.from_bytes(entry.data)
+        except (CNIError, JSONError) as error:
+            self.message = f"it is not a valid cache entry of libcni: {error}"
+            return
+        named = Key(found.network_name, found.container_id, found.if_name)
+        fits, self.netns, self.result = self.name == "-".join(named), found.net_ns, found.result
+        if key is not None:
+            # Old entries lack names.
+            cache.check_owner(found, entry.path, *key)
+            named, fits = key, True
+        elif self.key is not None and self.key != named and fits:
+            # The names of two attachments form the same file name: the record is the other one's.
+            self.key, self.recorded, self.identity, self.state = None, None, None, ""
+        if self.key is None and _is_valid(named):
+            self.key = named
+        if found.kind != cache.KIND:
+            self.problem, self.message = OTHER, f"its kind is {found.kind!r} instead of {cache.KIND!r}"
+        elif not fits:
+            self.message = "its content does not match its file name"
+        elif self.key is None:
+            self.message = f"no plugin accepts its names: {'/'.join(named)!r}"
+        else:
+            self._load_attached(named, found)
+
+    def _load_attached(self, key: Key, entry: cache.Entry) -> None:
+        try:
+            config = load_config(entry.config)
+        except CNIError as error:
+            self.message = f"it is not a valid cache entry of libcni: {error}"
+            return
+        if config.name != key.network or not config.plugins:
+            self.message = f"its configuration is not a conflist named {key.network!r}"
+            return
+        arguments = entry.cni_args or (), entry.capability_args or {}
+        self.problem, self.attached = "", Attached(key, config, entry.net_ns, *arguments, entry.result)
+
+
+def _is_valid(key: Key) -> bool:
+    try:
+        cache.cache_path("", *key)
+    except CNIError:
+        return False
+    return True
+
+
+def _read(path: str) -> Optional[CacheFile]:
+    """Read a file; None if there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return CacheFile(path, None, None)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+            return CacheFile(path, status, None)
+        with os.fdopen(os.dup(fd), "rb") as stream:
+            return CacheFile(path, status, stream.read(_LARGEST + 1))
+    except OSError:
+        return CacheFile(path, None, None)
+    finally:
+        os.close(fd)
+
+
+def remove_files(files: List[CacheFile]) -> None:
+    """Remove those files that have not changed since they were read. Raises HostError ``cache_not_removed``."""
+    for file in files:
+        try:
+            now = os.lstat(file.path)
+            then = file.status
+            if then is None or (now.st_ino, now.st_mtime_ns, now.st_size) == (
+                then.st_ino,
+                then.st_mtime_ns,
+                then.st_size,
+            ):
+                os.unlink(file.path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise HostError(f"cannot remove {file.path}: {error.strerror}", code="cache_not_removed") from error
+
+
+# ---- the store
+
+
+def cache_dirs(cache_dir: str) -> List[str]:
+    """Return the directories of a cache. Only root may be able to write to them."""
+    return [cache_dir, *(os.path.join(cache_dir, name) for name in ("results", RECORDS))]
+
+
+def check_cache_dir(cache_dir: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs."""
+    for path in cache_dirs(cache_dir):
+        check_trusted(path)
+
+
+def refuse_link(path: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if a cache entry is a symbolic link."""
+    if os.path.islink(path):
+        raise HostError(
+            f"the cache entry {path} is a symbolic link, which is not followed; replace it with a regular file, or "
+            "remove it",
+            code="unsafe_permissions",
+        )
+
+
+class AttachmentStore:
+    """What is kept of attachments in one cache directory. Threads may share it."""
+
+    def __init__(self, cache_dir: str) -> None:
+        self.cache_dir = cache_dir
+        self._folder = os.path.join(cache_dir, RECORDS)
+        name = hashlib.sha256(os.fsencode(cache_dir)).hexdigest()
+        self.shared_path = os.path.join(os.path.dirname(LOCK_PATH), "footprints", name)
+
+    def read(self, key: Key) -> CachedAttachment:
+        """Read the files of one attachment.
+
+        Raises HostError ``unsafe_permissions`` if users other than root can change libcni's entry or it is a link;
+        ``cache_collision`` if it is another attachment's: names may contain dashes, so two can share a file name.
+        """
+        path = cache.cache_path(self.cache_dir, *key)
+        check_trusted(path)
+        refuse_link(path)
+        entry, record = _read(path), _read(self._path(key))
+        if entry is not None and entry.data is None:
+            # As with Go's libcni, what cannot be read counts as no entry.
+            entry = None
+        cached = CachedAttachment("-".join(key), [file for file in (entry, record) if file])
+        try:
+            cached.load(entry, record, key)
+        except CacheError as error:
+            raise HostError(
+                f"{error}; the names of both attachments form the same file name, so rename one of them",
+                code="cache_collision",
+            ) from error
+        if entry is not None and cached.attached is None:
+            text = f"the cache entry {path} is damaged ({cached.message}), and no record tells what was attached"
+            way_out = "set force: true to run DEL with the network's current configuration, which replaces the entry"
+            cached.error = HostError(f"{text}; {way_out}", code="cache_damaged")
+        return cached
+
+    def of_pod(self, container_id: str, known: Iterable[Key]) -> Dict[Key, Attached]:
+        """Return the attachments of a container that belong to a pod, in its order, but not those that are *known*."""
+        others = set(self._names()).difference("-".join(key) for key in known)
+        cached = [self._record(name) for name in sorted(others) if f"-{container_id}-" in name]
+        attached = [one.recorded for one in cached if one.recorded and one.recorded.pod]
+        members = [one for one in attached if one.key.container_id == container_id]
+        members.sort(key=lambda one: one.pod.place if one.pod else 0)
+        return {one.key: one for one in members}
+
+    def in_use(self, networks: Iterable[str]) -> Set[Tuple[str, ...]]:
+        """Return those of *networks*, each in a tuple, that attachments are recorded of, and () if any are."""
+        names = self._names()
+        used: Set[Tuple[str, ...]] = {
+            (network,)
+            for network in networks
+            if any(name.startswith(f"{network}-") and self._is_of(name, network) for name in names)
+        }
+        return used | {()} if names else used
+
+    def _is_of(self, name: str, network: str) -> bool:
+        key = self._record(name).key
+        return key is None or key.network == network
+
+    def _names(self) -> List[str]:
+        try:
+            return [name for name in os.listdir(self._folder) if not name.startswith(".")]
+        except OSError:
+            return []
+
+    def _record(self, name: str) -> CachedAttachment:
+        file = _read(os.path.join(self._folder, name))
+        cached = CachedAttachment(name, [file] if file else [])
+        cached.load(None, file)
+        return cached
+
+    def write(self, attached: Attached) -> None:
+        """Write the record of an attachment. Raises HostError ``record_unwritable``."""
+        path = self._path(attached.key)
+        try:
+            replace_unsynced(path, self._packed(path, attached.to_record()))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def check_writable(self, key: Key) -> None:
+        """Raise HostError ``record_unwritable`` unless a record of *key* can be written now."""
+        path = self._path(key)
+        try:
+            os.unlink(stage_unsynced(path, self._packed(path, {})))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def remove(self, key: Key) -> None:
+        """Remove the record. Raises HostError ``record_unwritable``."""
+        try:
+            os.unlink(self._path(key))
+        except OSError as error:
+            # Something else may have its name.
+            if error.errno not in (errno.ENOENT, errno.EISDIR):
+                text = f"cannot remove {self._path(key)}: {error.strerror}"
+                raise HostError(text, code="record_unwritable") from error
+
+    def _path(self, key: Key) -> str:
+        return os.path.join(self._folder, "-".join(key))
+
+    def _packed(self, path: str, data: Mapping[str, Any]) -> bytes:
+        """Return what the file at *path* will hold, and create its directory."""
+        # No record's name starts with a dot, as temporary ones do: network names start with a letter or a digit.
+        try:
+            cache.make_dirs(self._folder)
+        except CacheError as error:
+            raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
+        return json.dumps(data, sort_keys=True).encode("utf-8")
+
+    def read_shared(self) -> SharedFootprints:
+        """Return what the attachments share; empty if nothing was recorded since the host booted."""
+        # Imported late: most calls change nothing, or compare nothing.
+        from ..footprints.footprint import SharedFootprints
+
+        shared = SharedFootprints()
+        try:
+            data = json.loads(read_file(self.shared_path, cache.LARGEST, follow=False))
+            text = str(data["text"])
+            if data["digest"] != seal_of(data["boot_id"], text):
+                raise ValueError("changed")
+            if data["boot_id"] == boot_id():
+                shared = SharedFootprints.from_data(json.loads(text))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            shared.damage = f"cannot read the footprints in {self.shared_path}: {error.strerror}"
+        except DAMAGE:
+            shared.damage = f"the footprints in {self.shared_path} are damaged"
+        return shared
+
+    def write_shared(self, shared: SharedFootprints) -> None:
+        """Write what the attachments share. Raises HostError ``record_unwritable``."""
+        text, boot = json.dumps(shared.to_data(), separators=(",", ":")), boot_id()
+        data = {"boot_id": boot, "digest": seal_of(boot, text), "text": text}
+        try:
+            os.makedirs(os.path.dirname(self.shared_path), 0o700, exist_ok=True)
+            replace_unsynced(self.shared_path, json.dumps(data).encode())
+        except OSError as error:
+            raise _unwritable(self.shared_path, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> HostError:
+    return HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable")
+
+
+# ---- all of a cache
+
+
+class CacheContents:
+    """The contents of a cache directory. ``made``: (network, container ID) of all that this collection attached.
+
+    ``source``: its name as a source of live containers.
+    """
+
+    def __init__(self, entries: List[CachedAttachment], cache_dir: str = "", source: str = "cache") -> None:
+        self.entries = entries
+        self.cache_dir = cache_dir
+        self.source = source
+        self.made: Set[Tuple[str, str]] = set()
+        self.made_addresses: Set[Tuple[str, bytes]] = set()
+        for entry in entries:
+            if entry.managed and entry.key is not None:
+                self.made.add((entry.key.network, entry.key.container_id))
+                self.made_addresses.update((entry.key.network, packed(ip.partition("/")[0])) for ip in entry.ips)
+
+    @property
+    def networks(self) -> List[Tuple[str, Mapping[str, Any]]]:
+        """A pair (network, plugin object) for each plugin of every attachment."""
+        found: List[Tuple[str, Mapping[str, Any]]] = []
+        known: Set[int] = set()
+        for entry in self.entries:
+            # Attachments share what was loaded once.
+            if entry.attached is not None and id(entry.attached.config) not in known:
+                known.add(id(entry.attached.config))
+                found += [(entry.attached.key.network, plugin.network) for plugin in entry.attached.config.plugins]
+        return found
+
+    @property
+    def configs(self) -> List[NetworkConfigList]:
+        return list({id(e.attached.config): e.attached.config for e in self.entries if e.attached}.values())
+
+
+def read_other_caches(cache_dir: str) -> List[CacheContents]:
+    """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
+    known = [_MANAGED_DIR, cache.DEFAULT_DIR]
+    with contextlib.suppress(OSError):
+        known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
+    this = os.path.realpath(cache_dir)
+    return [
+        read_cache(folder, f"cache {folder}")
+        for folder in known
+        if os.path.realpath(folder) != this
+        and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
+    ]
+
+
+def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
+    """Return the contents of a cache directory, sorted by network, container and interface.
+
+    Raises HostError ``source_unusable`` if it cannot be listed.
+    """
+    folder, private = os.path.join(cache_dir, RECORDS), cache_dir != cache.DEFAULT_DIR
+    records = {os.path.basename(file.path): file for file in _files(folder)}
+    results = {os.path.basename(file.path): file for file in _files(os.path.join(cache_dir, "results"))}
+    entries = []
+    for name in sorted({*results, *records}):
+        result, record = results.get(name), records.get(name)
+        files = [file for file in (result, record) if file]
+        if name.startswith("."):
+            entries.append(_leftover(name, files, private or record is not None))
+        else:
+            entries.append(CachedAttachment(name, files, private or record is not None))
+            # Something else may have the record's name.
+            entries[-1].load(result, record or _read(os.path.join(folder, name)))
+    entries += read_leftovers(cache_dir, f".{cache.KIND}-")
+    entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
+    return CacheContents(entries, cache_dir, source)
+
+
+def read_leftovers(folder: str, start: str) -> List[CachedAttachment]:
+    """Return the files in a folder, by the start of their names, that were being written when their writers died.
+
+    Raises HostError like :func:`read_cache`.
+    """
+    return [_leftover(os.path.basename(file.path), [file], True) for file in _files(folder, start, ".tmp")]
+
+
+def _leftover(name: str, files: List[CacheFile], managed: bool) -> CachedAttachment:
+    entry = CachedAttachment(name, files, managed)
+    entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
+    return entry
+
+
+def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(
+            f"cannot list {folder}: {error.strerror}; its attachments may be alive. Make it a directory that root can "
+            "read, or move it away if nothing uses it, and run again",
+            code="source_unusable",
+        ) from error
+    paths = [os.path.join(folder, name) for name in names if name.startswith(start) and name.endswith(end)]
+    files = [_read(path) for path in paths if not os.path.isdir(path) or os.path.islink(path)]
+    return [file for file in files if file is not None]

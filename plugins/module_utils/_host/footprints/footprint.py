@@ -1,0 +1,102 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""What an ADD changed, as objects, and the same as data for JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Dict, List, Mapping, Optional
+
+from ..kernel.objects import KernelObject, ObjectKey
+
+Objects = Dict[ObjectKey, KernelObject]
+"""Objects as they were after an ADD; a value of None: the ADD removed the object."""
+
+
+class Footprint:
+    """What an ADD changed: objects ``inside`` the container's namespace and on the ``host``.
+
+    ``identity`` is that of the namespace (netns.Seen), which is kept with the attachment. The footprint of a network
+    has no objects inside; its ``config`` is the digest of the conflist.
+    """
+
+    __slots__ = ("config", "host", "identity", "inside")
+
+    def __init__(
+        self,
+        host: Optional[Objects] = None,
+        inside: Optional[Objects] = None,
+        identity: Optional[Mapping[str, Any]] = None,
+        config: str = "",
+    ) -> None:
+        self.host: Objects = host or {}
+        self.inside: Objects = inside or {}
+        self.identity = identity
+        self.config = config
+
+    def to_data(self) -> Dict[str, Any]:
+        return {"config": self.config, "host": rows_of(self.host), "inside": rows_of(self.inside)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], identity: Optional[Mapping[str, Any]] = None) -> Footprint:
+        """Return what ``to_data`` gave. Raises ValueError, KeyError, TypeError or IndexError for anything else."""
+        return cls(objects_of(data["host"]), objects_of(data["inside"]), identity, str(data["config"]))
+
+
+class SharedFootprints:
+    """What attachments share: the footprints of ``networks`` by name, that of all of them on the ``host``, and the
+    ``order`` of the rules in the chains that have recorded rules. What is not known is not in it, or None.
+
+    ``damage``: a sentence on the file, if it cannot be used.
+    """
+
+    def __init__(self) -> None:
+        self.networks: Dict[str, Footprint] = {}
+        self.host: Optional[Footprint] = None
+        self.order: Dict[ObjectKey, List[str]] = {}
+        self.damage = ""
+
+    def to_data(self) -> Dict[str, Any]:
+        return {
+            "networks": {name: footprint.to_data() for name, footprint in self.networks.items()},
+            "host": None if self.host is None else self.host.to_data(),
+            "order": [[list(key), rules] for key, rules in self.order.items()],
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SharedFootprints:
+        """Return what ``to_data`` gave. Raises as Footprint.from_data."""
+        shared = cls()
+        shared.networks = {name: Footprint.from_data(part) for name, part in data["networks"].items()}
+        shared.host = None if data["host"] is None else Footprint.from_data(data["host"])
+        shared.order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
+        return shared
+
+
+def rows_of(objects: Objects) -> List[List[Any]]:
+    """Return objects as data for JSON."""
+    return [
+        [list(key), one.value, base64.b64encode(one.raw).decode("ascii"), one.ifindex, list(one.peer)]
+        for key, one in objects.items()
+    ]
+
+
+def objects_of(rows: Any) -> Objects:
+    """Return the objects of :func:`rows_of`. Raises ValueError, TypeError or IndexError for anything else."""
+    objects: Objects = {}
+    for key, value, raw, index, peer in rows:
+        try:
+            message = base64.b64decode(raw, validate=True)
+        except binascii.Error as error:
+            raise ValueError(str(error)) from error
+        if not isinstance(index, int):
+            raise TypeError("no index")
+        objects[key_of(key)] = KernelObject(value, message, index, (int(peer[0]), bool(peer[1])))
+    return objects
+
+
+def key_of(parts: Any) -> ObjectKey:
+    """Return the key of an object from its parts. Raises TypeError."""
+    if not parts or not all(isinstance(part, (str, int)) for part in parts):
+        raise TypeError("no key")
+    return tuple(parts)
