@@ -7,12 +7,13 @@ import base64
 import hashlib
 import json
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
 from ..addresses import result_addresses
 from ..netns import boot_id
+from ..struct import struct
 from .request import Key
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ _SEEN_FROM = "processes"
 _VERSION = 1
 
 
+@struct
 class Attached:
     """One attachment: what its ADD was given, enough for its DEL, and what came of it.
 
@@ -42,53 +44,25 @@ class Attached:
     footprint that cannot be used, "" for none.
     """
 
-    __slots__ = (
-        "_footprint",
-        "_unread",
-        "args",
-        "capability_args",
-        "check",
-        "config",
-        "damage",
-        "identity",
-        "interface",
-        "key",
-        "netns",
-        "pod",
-        "result",
-        "state",
-    )
-
-    def __init__(
-        self,
-        key: Key,
-        config: NetworkConfigList,
-        netns: str,
-        args: Sequence[Sequence[str]],
-        capability_args: Mapping[str, Any],
-        result: Optional[Dict[str, Any]],
-        pod: Optional[PodMember] = None,
-    ) -> None:
-        self.key = key
-        self.config = config
-        self.netns = netns
-        self.args = [(pair[0], pair[1]) for pair in args]
-        self.capability_args = dict(capability_args)
-        self.result = result
-        self.pod = pod
-        self.state = ""
-        self.identity: Optional[Dict[str, Any]] = None
-        self.interface = False
-        self.check: Optional[Dict[str, Any]] = None
-        self.damage = ""
-        self._footprint: Optional[Footprint] = None
-        self._unread: Any = None
+    key: Key
+    config: NetworkConfigList
+    netns: str
+    args: List[Tuple[str, str]]
+    capability_args: Dict[str, Any]
+    result: Optional[Dict[str, Any]]
+    pod: Optional[PodMember] = None
+    state: str = ""
+    identity: Optional[Dict[str, Any]] = None
+    interface: bool = False
+    check: Optional[Dict[str, Any]] = None
+    damage: str = ""
+    _footprint: Optional[Footprint] = None
+    _unread: Optional[str] = None
 
     def changed(self, **members: Any) -> Attached:
         """Return a copy with other values of *members*."""
         copy = Attached.__new__(Attached)
-        for name in self.__slots__:
-            setattr(copy, name, members.get(name, getattr(self, name)))
+        vars(copy).update(vars(self), **members)
         return copy
 
     @property

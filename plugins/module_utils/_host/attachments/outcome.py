@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -11,11 +11,14 @@ from ..addresses import result_addresses
 from ..errors import HostError
 from ..kinds import text_of
 from ..plan import Plan, Step, workers_of
+from ..struct import field, struct
 from .attached import Attached
+from .drift import Drifts
 from .request import Key, WantedAttachment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..footprints.state import Drift
     from ..networks.owners import Living, Owners
 
 
@@ -80,89 +83,60 @@ def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSetti
 NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
 
 
+@struct
 class AttachSettings:
     """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
 
     ``rehearse``: see drift.Rehearse; None if no plugin may run.
     """
 
-    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "rehearse", "workers")
-
-    def __init__(
-        self,
-        conf_dir: str,
-        bin_dirs: Sequence[str],
-        cache_dir: str,
-        on_drift: str = "report",
-        force: bool = False,
-        check_mode: bool = False,
-        workers: int = 1,
-    ) -> None:
-        self.conf_dir = conf_dir
-        self.bin_dirs = list(bin_dirs)
-        self.cache_dir = cache_dir
-        self.on_drift = on_drift
-        self.force = force
-        self.check_mode = check_mode
-        self.workers = workers
-        self.rehearse: Optional[Callable[..., Any]] = None
+    conf_dir: str
+    bin_dirs: List[str]
+    cache_dir: str
+    on_drift: str = "report"
+    force: bool = False
+    check_mode: bool = False
+    workers: int = 1
+    rehearse: Optional[Callable[..., Any]] = None
 
 
+@struct
 class Outcome:
     """One entry of the request, what is planned for it and what happened.
 
     ``config`` is the network as it is configured now (None: unknown), ``attached`` what the cache has, or what an
     interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``recorded`` the state of a
-    record that has no entry, ``lost`` why *attached* does not come from the cache (``lost`` or ``damaged``, "" if it
-    does), ``todo`` one of the constants above, ``reason`` why (see RETURN of cni_attach), ``words`` the same as a
-    phrase, where the planner knows more than the code tells, ``keep_ips`` the addresses that a new ADD asks for,
-    ``injectors`` plugin -> daemon for the daemons that changed the network since the ADD, ``reroutes`` whether the
-    default routes of an attachment that stays are changed, ``preview`` what the kernel would get from an ADD (None:
-    nobody asked).
+    record that has no entry, ``drift`` what it has lost (None: that was not looked for), ``lost`` why *attached* does
+    not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
+    why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
+    ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
+    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed, ``preview``
+    what the kernel would get from an ADD (None: nobody asked).
     """
 
-    __slots__ = (
-        "action",
-        "attached",
-        "config",
-        "damage",
-        "error",
-        "injectors",
-        "keep_ips",
-        "key",
-        "lost",
-        "preview",
-        "reason",
-        "recorded",
-        "reroutes",
-        "result",
-        "todo",
-        "uplinks",
-        "wanted",
-        "warnings",
-        "words",
-    )
+    wanted: WantedAttachment
+    config: Optional[NetworkConfigList] = None
+    attached: Optional[Attached] = None
+    damage: Optional[HostError] = None
+    recorded: str = ""
+    drift: Optional[Drift] = None
+    lost: str = ""
+    todo: str = NOTHING
+    reason: str = ""
+    words: str = ""
+    keep_ips: List[str] = field(default_factory=list)
+    injectors: Dict[str, Living] = field(default_factory=dict)
+    reroutes: bool = False
+    uplinks: List[str] = field(default_factory=list)
+    action: str = "none"
+    result: Optional[Dict[str, Any]] = None
+    preview: Optional[Dict[str, Any]] = None
+    error: Optional[Dict[str, Any]] = None
+    warnings: List[Dict[str, str]] = field(default_factory=list)
 
-    def __init__(self, wanted: WantedAttachment) -> None:
-        self.wanted = wanted
-        self.key = wanted.key
-        self.config: Optional[NetworkConfigList] = None
-        self.attached: Optional[Attached] = None
-        self.recorded = ""
-        self.damage: Optional[HostError] = None
-        self.lost = ""
-        self.todo = NOTHING
-        self.reason = ""
-        self.words = ""
-        self.keep_ips: List[str] = []
-        self.injectors: Dict[str, Living] = {}
-        self.reroutes = False
-        self.uplinks: List[str] = []
-        self.action = "none"
-        self.result: Optional[Dict[str, Any]] = None
-        self.preview: Optional[Dict[str, Any]] = None
-        self.error: Optional[Dict[str, Any]] = None
-        self.warnings: List[Dict[str, str]] = []
+    @property
+    def key(self) -> Key:
+        return self.wanted.key
 
     @property
     def failed(self) -> bool:
@@ -273,12 +247,17 @@ def _different(what: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -
 
 
 class AttachPlan(Plan):
-    """The plan, and the outcome of each entry in the order of the request."""
+    """The plan, and the outcome of each entry in the order of the request.
+
+    ``drifts`` is what was found, ``shared`` what attachments share and gets put back in place.
+    """
 
     def __init__(self, check_mode: bool = False) -> None:
         super().__init__()
         self._check_mode = check_mode
         self.outcomes: List[Outcome] = []
+        self.drifts = Drifts()
+        self.shared: List[Drift] = []
         self.begin: Callable[[], None] = lambda: None
         self.detached: Callable[[], None] = lambda: None
         self.finish: Callable[[], None] = lambda: None

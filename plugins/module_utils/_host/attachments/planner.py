@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from .. import netlink
 from ..binaries.types import types_of
 from ..errors import HostError
+from ..footprints.object_kinds import summarize
+from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
 from ..kinds import member_of, text_of
 from ..netns import Netns, Seen, same, visit
+from ..plan import each_of
 from ..trust import check_trusted
 from .attached import ADDING, ATTACHED, Attached, result_macs
-from .drift_finder import DriftFinder
+from .drift import ADDED, find_drift, present_in
 from .networks import Networks
 from .outcome import (
     ADD,
@@ -32,7 +35,7 @@ from .outcome import (
 )
 from .request import ABSENT, PRESENT, Key, WantedAttachment
 from .store import check_cache_dir
-from .verbs import Verbs, ifname_in_use, require_container
+from .verbs import Failed, Verbs, ifname_in_use, require_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,21 +75,19 @@ class AttachPlanner:
         self._look_into_namespaces()
         each_outcome(outcomes, self._decide)
         stay = [o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed]
-        drift = DriftFinder(self._settings, self._verbs, self._plan, self._view, self._networks, self._seen)
-        drift.find(stay, [o for o in outcomes if o.reason == "interface" and not o.failed])
+        self._find_drift([*stay, *(o for o in outcomes if o.reason == "interface" and not o.failed)])
+        self._check([o for o in stay if not (o.failed or o.reason)])
         each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
         for outcome in outcomes:
             if outcome.todo in (NOTHING, PUT_BACK) and outcome.attached and not outcome.failed:
                 outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
-        if drift.lost or any(
-            outcome.todo != NOTHING or outcome.lost or outcome.injectors or outcome.reroutes for outcome in outcomes
-        ):
+        if self._plan.drifts.any or any(o.todo != NOTHING or o.lost or o.injectors or o.reroutes for o in outcomes):
             # Imported late: an unchanged run has no steps.
             from .steps import Steps
 
-            Steps(self._settings, self._verbs, self._plan).add(drift.lost)
+            Steps(self._settings, self._verbs, self._plan).add()
         return self._plan
 
     def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:
@@ -311,6 +312,148 @@ class AttachPlanner:
         part = outcome.wanted.pod
         if outcome.todo == DELETE and part is not None and part.unit.item is not None:
             outcome.reason, outcome.words = "unrequested", "its pod no longer asks for the network"
+
+    # ---- drift
+
+    def _find_drift(self, outcomes: Sequence[Outcome]) -> None:
+        """Find what the attachments that exist have lost, and what they share; decide what is done about it."""
+        entries = [outcome.attached for outcome in outcomes if outcome.attached is not None and not outcome.lost]
+        identities = {path: seen.identity for path, seen in self._seen.items()}
+        present = present_in(self._settings.cache_dir, entries, identities)
+        if not present:
+            return
+        drifts = find_drift(present, self._verbs.store.read_shared(), self._settings.rehearse)
+        self._plan.drifts = drifts
+        for problem in drifts.problems:
+            self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")
+        for damage in drifts.damages:
+            self._plan.warn("footprint_damaged", damage)
+        for outcome in outcomes:
+            outcome.drift = drifts.of(outcome.key)
+        each_outcome(outcomes, self._judge_lost)
+        for drift in drifts.shared:
+            self._judge_shared(drift, outcomes)
+
+    def _judge_lost(self, outcome: Outcome) -> None:
+        """Decide what is done about what an attachment has lost."""
+        drift = outcome.drift
+        if drift is None or not drift.differences:
+            return
+        # Imported late, as below: needed only if something has drifted.
+        from ..footprints.repair import why_not
+
+        if drift.additions:
+            text = summarize(drift.additions, True)
+            self._drifted(outcome, "kernel", f"{text}; {ADDED}", {}, NOTHING)
+        if not drift.lost:
+            return
+        obstacle = why_not(drift)
+        if outcome.reason != "interface":
+            self._drifted(outcome, "kernel", drift.reason, {}, RENEW if obstacle else PUT_BACK)
+        elif not obstacle:
+            outcome.todo, outcome.keep_ips = PUT_BACK, []
+
+    def _judge_shared(self, drift: Drift, outcomes: Iterable[Outcome]) -> None:
+        """Decide what is done about what attachments share and have lost."""
+        from ..footprints.repair import why_not
+
+        obstacle = why_not(drift)
+        message = f"{drift.target} has drifted: {drift.reason or summarize(drift.additions, False)}"
+        if drift.additions:
+            message += f"; {ADDED}"
+        if obstacle:
+            message += f"; it cannot be put back: {obstacle}"
+        if self._settings.on_drift == "fail":
+            remedy = "" if obstacle else "; set on_drift: repair to put it back"
+            error = HostError(f"{message}{remedy}", code="drifted")
+            for outcome in outcomes:
+                if outcome.drift is not None and drift.owner in ((), (outcome.key.network,)):
+                    outcome.fail(error)
+            return
+        self._plan.warn("drifted", message, drift.target)
+        if self._settings.on_drift == "repair" and drift.lost and not obstacle:
+            self._plan.shared.append(drift)
+
+    def _check(self, outcomes: Sequence[Outcome]) -> None:
+        """Run the CHECKs, several at a time, and judge their outcomes in the order of the request.
+
+        Where something shared is lost, CHECK would only tell it again, as if the attachment had to be made again.
+        """
+        lost = {drift.owner for drift in self._plan.drifts.shared}
+        outcomes = [outcome for outcome in outcomes if not lost & {(), (outcome.key.network,)}]
+        failures: Dict[Key, Failed] = {}
+        errors: Dict[Key, HostError] = {}
+
+        def ask(outcome: Outcome) -> None:
+            if outcome.attached is not None and self._may_check(outcome, outcome.attached):
+                netns = outcome.attached.netns
+                try:
+                    with Netns(netns, self._seen[netns].identity) as container:
+                        failure = self._verbs.check(outcome.attached, container)
+                except HostError as error:
+                    errors[outcome.key] = error
+                else:
+                    if failure is not None:
+                        failures[outcome.key] = failure
+
+        def judge(outcome: Outcome) -> None:
+            if outcome.key in errors:
+                self._plan.tolerate(outcome, self._why(outcome, errors[outcome.key]))
+            elif outcome.key in failures:
+                self._judge_check(outcome, failures[outcome.key])
+
+        each_of(ask, outcomes, self._settings.workers)
+        each_outcome(outcomes, judge)
+
+    def _why(self, outcome: Outcome, error: HostError) -> HostError:
+        """Return *error* of a CHECK, or that a managed plugin is missing because another file has taken its name."""
+        if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
+            try:
+                self._networks.test_plugins(outcome.attached.config)
+            except HostError as other:
+                return other
+        return error
+
+    def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
+        # CHECK reads the result from the cache.
+        if outcome.lost or not self._verbs.wants_check(attached.config):
+            return False
+        if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
+            # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.
+            return False
+        uses = types_of([plugin.network for plugin in attached.config.plugins])
+        changing = self._view.changing_binaries(uses, self._settings.bin_dirs)
+        if changing:
+            text = f"{outcome.key}: CHECK did not run, because this plan changes {', '.join(changing)}; run again"
+            self._plan.note(outcome, "check_unusable", text)
+            return False
+        # dhcp's CHECK renews the lease.
+        return not (self._settings.check_mode and "dhcp" in uses)
+
+    def _judge_check(self, outcome: Outcome, failure: Failed) -> None:
+        """Distinguish drift from a CHECK that has never worked, and from one that crashed."""
+        if failure.crashed or failure.is_same(outcome.attached.check if outcome.attached else None):
+            known = outcome.drift is not None and outcome.drift.source != DEDUCED
+            self._plan.note(outcome, "check_unusable", failure.unusable(outcome.key, known))
+        else:
+            self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
+
+    def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any], repair: str = RENEW) -> None:
+        message = f"{outcome.key} has drifted: {what}"
+        if self._settings.on_drift == "fail":
+            how = {RENEW: "; set on_drift: repair to detach it and attach it again", NOTHING: ""}
+            rest = how.get(repair, "; set on_drift: repair to put it back in place")
+            raise HostError(f"{message}{rest}", code="drifted", **facts)
+        outcome.reason, outcome.words = reason, what
+        self._plan.note(outcome, "drifted", message)
+        if self._settings.on_drift == "repair" and repair != NOTHING:
+            outcome.todo = repair
+            if repair == RENEW:
+                outcome.keep_ips = outcome.ips_to_keep()
+        else:
+            outcome.action = "drifted"
+
+    # ---- what an ADD needs
 
     def _test_plugins(self, outcome: Outcome) -> None:
         if outcome.config is not None:

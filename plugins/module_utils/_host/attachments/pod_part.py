@@ -17,6 +17,7 @@ from ...libcni.conf import (
 )
 from ...libcni.errors import CNIError
 from ..errors import HostError
+from ..struct import field, struct
 
 # What a runtime asks for its pod goes to the pod's own network. Others get what they are asked for themselves.
 _OF_FIRST = ("portMappings", "ips", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile", "ipRanges")
@@ -50,6 +51,7 @@ class PodRoutes:
         return cls(_texts(data["families"]), _texts(data["gateways"]))
 
 
+@struct
 class PodMember:
     """What is recorded of an attachment that belongs to a pod.
 
@@ -58,23 +60,12 @@ class PodMember:
     ``removed`` are the routes that the kernel had, as results write them.
     """
 
-    __slots__ = ("network", "place", "pod", "removed", "result", "routes")
-
-    def __init__(
-        self,
-        pod: str,
-        place: int,
-        network: str,
-        routes: Optional[PodRoutes] = None,
-        result: Optional[Dict[str, Any]] = None,
-        removed: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        self.pod = pod
-        self.place = place
-        self.network = network
-        self.routes = routes or PodRoutes()
-        self.result = result
-        self.removed = [dict(route) for route in removed]
+    pod: str
+    place: int
+    network: str
+    routes: PodRoutes = field(default_factory=PodRoutes)
+    result: Optional[Dict[str, Any]] = None
+    removed: List[Dict[str, Any]] = field(default_factory=list)
 
     def to_data(self) -> Dict[str, Any]:
         data: Dict[str, Any] = {"pod": self.pod, "place": self.place, "network": self.network}
@@ -110,6 +101,7 @@ def _texts(values: Any) -> List[str]:
     return values
 
 
+@struct
 class PodUnit:
     """One pod of the request: ``name`` (NAMESPACE/NAME), ``entry`` (its place in the request), and what all share.
 
@@ -117,16 +109,14 @@ class PodUnit:
     be detached.
     """
 
-    __slots__ = ("container_id", "entry", "item", "name", "netns")
-
-    def __init__(self, name: str, entry: int, container_id: str, netns: str, item: Any) -> None:
-        self.name = name
-        self.entry = entry
-        self.container_id = container_id
-        self.netns = netns
-        self.item = item
+    name: str
+    entry: int
+    container_id: str
+    netns: str
+    item: Any
 
 
+@struct
 class PodPart:
     """One network of a pod in the request.
 
@@ -135,25 +125,13 @@ class PodPart:
     request.
     """
 
-    __slots__ = ("asked", "conf_dir", "config", "network", "place", "routes", "unit")
-
-    def __init__(
-        self,
-        unit: PodUnit,
-        place: int,
-        network: str,
-        routes: Optional[PodRoutes] = None,
-        config: Optional[str] = None,
-        conf_dir: str = "",
-        asked: Sequence[str] = (),
-    ) -> None:
-        self.unit = unit
-        self.place = place
-        self.network = network
-        self.routes = routes or PodRoutes()
-        self.config = config
-        self.conf_dir = conf_dir
-        self.asked = frozenset(asked)
+    unit: PodUnit
+    place: int
+    network: str
+    routes: PodRoutes = field(default_factory=PodRoutes)
+    config: Optional[str] = None
+    conf_dir: str = ""
+    asked: Sequence[str] = ()
 
     def member(self) -> PodMember:
         """Return what to record before an ADD."""
@@ -203,7 +181,7 @@ class PodNetwork:
             unit,
             place,
             str(self.sent["name"]),
-            PodRoutes.from_data(routes) if routes else None,
+            PodRoutes.from_data(routes) if routes else PodRoutes(),
             self.sent.get("config"),
             str(self.sent.get("conf_dir") or ""),
             self.asked,

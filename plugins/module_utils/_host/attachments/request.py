@@ -10,6 +10,7 @@ from ...libcni.errors import ValidationError
 from ...libcni.validate import validate_container_id, validate_if_name, validate_network_name
 from ..errors import HostError
 from ..netns import netns_path
+from ..struct import field, struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Key(NamedTuple):
         return "/".join(self)
 
 
+@struct
 class WantedAttachment:
     """One entry of the request.
 
@@ -103,25 +105,13 @@ class WantedAttachment:
     without pod.
     """
 
-    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "pod", "state")
-
-    def __init__(
-        self,
-        key: Key,
-        netns: str,
-        args: Sequence[Tuple[str, str]] = (),
-        capability_args: Optional[Mapping[str, Any]] = None,
-        state: str = PRESENT,
-        conventional: FrozenSet[str] = frozenset(),
-        pod: Optional[PodPart] = None,
-    ) -> None:
-        self.key = key
-        self.netns = netns
-        self.args = list(args)
-        self.capability_args: Dict[str, Any] = dict(capability_args or {})
-        self.state = state
-        self.conventional = conventional
-        self.pod = pod
+    key: Key
+    netns: str
+    args: List[Tuple[str, str]] = field(default_factory=list)
+    capability_args: Dict[str, Any] = field(default_factory=dict)
+    state: str = PRESENT
+    conventional: FrozenSet[str] = frozenset()
+    pod: Optional[PodPart] = None
 
 
 def default_container_id(netns: str) -> str:

@@ -14,7 +14,7 @@ from ..errors import HostError
 from ..netns import look_at
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from .attached import Attached
-from .drift_finder import LostParts
+from .drift import WAY_OUT, InPlaceSteps
 from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .request import Key
 from .verbs import Added, Verbs
@@ -46,14 +46,13 @@ class Steps:
         self._put_back: Callable[[], None] = lambda: None
         self._pods: Dict[Key, PodTransaction] = {}
 
-    def add(self, lost: LostParts) -> None:
+    def add(self) -> None:
         """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
 
-        What is *lost* and can be put back in place comes first. A default route is taken from a network before another
+        What is lost and can be put back in place comes first. A default route is taken from a network before another
         network of the pod gets it.
         """
-        if lost:
-            self._add_lost(lost)
+        self._add_lost()
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
             if outcome.todo not in (NOTHING, PUT_BACK) or outcome.reroutes or (outcome.lost and not outcome.failed):
@@ -79,21 +78,20 @@ class Steps:
         # What is lost is put back before an ADD makes it again.
         self._plan.begin, self._plan.detached, self._plan.finish = self._put_back, self._detached, self._finish
 
-    def _add_lost(self, lost: LostParts) -> None:
-        """Add the steps that put back what is *lost*."""
-        # Imported late: needed only if something is repaired.
-        from .in_place import WAY_OUT, InPlaceSteps
-
-        steps = InPlaceSteps(self._plan, lost.order)
+    def _add_lost(self) -> None:
+        """Add the steps that put back what is lost."""
+        steps = InPlaceSteps(self._plan, self._plan.drifts.order)
         self._put_back = steps.put_back
+        found = [outcome for outcome in self._plan.outcomes if outcome.drift is not None and not outcome.failed]
         if self._settings.on_drift == "repair":
-            for drift in lost.additions:
+            for drift in [*(outcome.drift for outcome in found if outcome.drift), *self._plan.drifts.shared]:
                 steps.leave_additions(drift)
-        for drift in lost.shared:
+        for drift in self._plan.shared:
             steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""))
-        for outcome, drift in lost.attachments:
-            outcome.action = "repaired"
-            steps.add(drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
+        for outcome in found:
+            if outcome.todo == PUT_BACK and outcome.drift is not None:
+                outcome.action = "repaired"
+                steps.add(outcome.drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
 
     def _detached(self) -> None:
         """Remove what the DELs have left, before an ADD makes the same; then read the host for the footprints."""
@@ -366,8 +364,8 @@ class Steps:
         self,
         outcome: Outcome,
         config: NetworkConfigList,
-        args: Sequence[Tuple[str, str]],
-        capability_args: Mapping[str, Any],
+        args: List[Tuple[str, str]],
+        capability_args: Dict[str, Any],
         routes: Optional[PodRoutes],
     ) -> Added:
         member = outcome.wanted.pod.member() if outcome.wanted.pod else None

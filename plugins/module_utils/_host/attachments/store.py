@@ -35,6 +35,7 @@ from ..errors import HostError
 from ..lock import LOCK_PATH
 from ..netns import boot_id
 from ..paths import replace_unsynced, stage_unsynced
+from ..struct import struct
 from ..trust import check_trusted
 from .attached import (
     ADDING,
@@ -74,6 +75,7 @@ class CacheFile(NamedTuple):
     data: Optional[bytes]
 
 
+@struct
 class CachedAttachment:
     """The files of one attachment in a cache directory, or one file that belongs to no attachment.
 
@@ -85,22 +87,21 @@ class CachedAttachment:
     known even if it is not intact.
     """
 
-    def __init__(self, name: str, files: List[CacheFile], managed: bool = True) -> None:
-        self.name = name
-        self.files = files
-        self.managed = managed
-        self.key: Optional[Key] = None
-        self.attached: Optional[Attached] = None
-        self.recorded: Optional[Attached] = None
-        self.state = ""
-        self.identity: Optional[Dict[str, Any]] = None
-        self.problem = ""
-        self.message = ""
-        self.damage = ""
-        self.error: Optional[HostError] = None
-        self.interrupted = False
-        self.netns = ""
-        self.result: Optional[Dict[str, Any]] = None
+    name: str
+    files: List[CacheFile]
+    managed: bool = True
+    key: Optional[Key] = None
+    attached: Optional[Attached] = None
+    recorded: Optional[Attached] = None
+    state: str = ""
+    identity: Optional[Dict[str, Any]] = None
+    problem: str = ""
+    message: str = ""
+    damage: str = ""
+    error: Optional[HostError] = None
+    interrupted: bool = False
+    netns: str = ""
+    result: Optional[Dict[str, Any]] = None
 
     @property
     def has_entry(self) -> bool:
@@ -222,8 +223,9 @@ class CachedAttachment:
         if config.name != key.network or not config.plugins:
             self.message = f"its configuration is not a conflist named {key.network!r}"
             return
-        arguments = entry.cni_args or (), entry.capability_args or {}
-        self.problem, self.attached = "", Attached(key, config, entry.net_ns, *arguments, entry.result)
+        args = [(name, value) for name, value in entry.cni_args or ()]
+        self.problem = ""
+        self.attached = Attached(key, config, entry.net_ns, args, entry.capability_args or {}, entry.result)
 
 
 def _is_valid(key: Key) -> bool:

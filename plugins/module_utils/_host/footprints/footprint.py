@@ -8,11 +8,13 @@ import binascii
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..kernel.objects import KernelObject, ObjectKey
+from ..struct import field, struct
 
 Objects = Dict[ObjectKey, KernelObject]
 """Objects as they were after an ADD; a value of None: the ADD removed the object."""
 
 
+@struct
 class Footprint:
     """What an ADD changed: objects ``inside`` the container's namespace and on the ``host``.
 
@@ -20,19 +22,10 @@ class Footprint:
     has no objects inside; its ``config`` is the digest of the conflist.
     """
 
-    __slots__ = ("config", "host", "identity", "inside")
-
-    def __init__(
-        self,
-        host: Optional[Objects] = None,
-        inside: Optional[Objects] = None,
-        identity: Optional[Mapping[str, Any]] = None,
-        config: str = "",
-    ) -> None:
-        self.host: Objects = host or {}
-        self.inside: Objects = inside or {}
-        self.identity = identity
-        self.config = config
+    host: Objects = field(default_factory=dict)
+    inside: Objects = field(default_factory=dict)
+    identity: Optional[Mapping[str, Any]] = None
+    config: str = ""
 
     def to_data(self) -> Dict[str, Any]:
         return {"config": self.config, "host": rows_of(self.host), "inside": rows_of(self.inside)}
@@ -43,6 +36,7 @@ class Footprint:
         return cls(objects_of(data["host"]), objects_of(data["inside"]), identity, str(data["config"]))
 
 
+@struct
 class SharedFootprints:
     """What attachments share: the footprints of ``networks`` by name, that of all of them on the ``host``, and the
     ``order`` of the rules in the chains that have recorded rules. What is not known is not in it, or None.
@@ -50,11 +44,10 @@ class SharedFootprints:
     ``damage``: a sentence on the file, if it cannot be used.
     """
 
-    def __init__(self) -> None:
-        self.networks: Dict[str, Footprint] = {}
-        self.host: Optional[Footprint] = None
-        self.order: Dict[ObjectKey, List[str]] = {}
-        self.damage = ""
+    networks: Dict[str, Footprint] = field(default_factory=dict)
+    host: Optional[Footprint] = None
+    order: Dict[ObjectKey, List[str]] = field(default_factory=dict)
+    damage: str = ""
 
     def to_data(self) -> Dict[str, Any]:
         return {
@@ -66,11 +59,11 @@ class SharedFootprints:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SharedFootprints:
         """Return what ``to_data`` gave. Raises as Footprint.from_data."""
-        shared = cls()
-        shared.networks = {name: Footprint.from_data(part) for name, part in data["networks"].items()}
-        shared.host = None if data["host"] is None else Footprint.from_data(data["host"])
-        shared.order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
-        return shared
+        return cls(
+            {name: Footprint.from_data(part) for name, part in data["networks"].items()},
+            None if data["host"] is None else Footprint.from_data(data["host"]),
+            {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]},
+        )
 
 
 def rows_of(objects: Objects) -> List[List[Any]]:

@@ -11,6 +11,7 @@ from ..firewall.order import arranged
 from ..kernel.links import STACKED
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
+from ..struct import struct
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .footprint import Footprint, Objects, SharedFootprints
 from .object_kinds import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, is_default_rule
@@ -164,6 +165,7 @@ def _has_policy(body: Any) -> bool:
     return body != NO_POLICY if isinstance(body, str) else body.get("policy", "accept") != "accept"
 
 
+@struct
 class RecordedAdd:
     """One attachment that was added: ``party``, readings of its namespace, its identity, and its conflist's digest.
 
@@ -171,27 +173,14 @@ class RecordedAdd:
     a plugin is told to set, and so needs whatever they were before.
     """
 
-    __slots__ = ("after", "before", "config", "defaults", "identity", "needed", "others", "party")
-
-    def __init__(
-        self,
-        party: Party,
-        before: Reading,
-        after: Reading,
-        defaults: Defaults,
-        identity: Optional[Mapping[str, Any]],
-        config: str,
-        others: Iterable[str] = (),
-        needed: Iterable[ObjectKey] = (),
-    ) -> None:
-        self.party = party
-        self.needed = needed
-        self.others = frozenset(others)
-        self.before = before
-        self.after = after
-        self.defaults = defaults
-        self.identity = identity
-        self.config = config
+    party: Party
+    before: Reading
+    after: Reading
+    defaults: Defaults
+    identity: Optional[Mapping[str, Any]]
+    config: str
+    others: Collection[str] = ()
+    needed: Collection[ObjectKey] = ()
 
 
 def owned_changes(

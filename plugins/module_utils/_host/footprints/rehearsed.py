@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ...libcni.kernel import attributes_in
 from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey
+from ..struct import struct
 from .attribution import Owner
 from .footprint import Objects
 from .object_kinds import HOST
@@ -18,19 +19,17 @@ _OF_THE_HOST = ("alias", "genmode")
 _OF_THE_DEVICE = ("kind", "lower", "data", "txqlen", "mtu", "group", "port", "master")
 
 
+@struct
 class Rehearsed:
     """What an ADD changes: objects of the host by ``owned`` (owner -> objects), ``inside`` the container, and the
     ``order`` of rules. ``device``: the interface inside is one that host-device took. ``partly``: what is left out."""
 
-    __slots__ = ("device", "inside", "macs", "order", "owned", "partly")
-
-    def __init__(self, owned: Dict[Owner, Objects], inside: Objects, order: Dict[ObjectKey, List[str]]) -> None:
-        self.owned = owned
-        self.inside = inside
-        self.order = order
-        self.macs: Sequence[str] = ()
-        self.device = ""
-        self.partly = ""
+    owned: Dict[Owner, Objects]
+    inside: Objects
+    order: Dict[ObjectKey, List[str]]
+    macs: Sequence[str] = ()
+    device: str = ""
+    partly: str = ""
 
     def settled(self, objects: Objects, look: Look, space: str) -> Objects:
         """Return *objects* with the present indexes, and with present settings where a rehearsal cannot know them."""

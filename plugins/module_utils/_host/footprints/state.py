@@ -18,6 +18,7 @@ from ..kernel.objects import ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import read_leases
 from ..netns import Netns, visit
+from ..struct import field, struct
 from .footprint import Footprint, Objects
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
@@ -153,6 +154,7 @@ def sysctls_of(keys: Iterable[ObjectKey]) -> List[str]:
 # ---- comparison
 
 
+@struct
 class Drift:
     """What an owner needs, where that is known from, and how the present state differs from it.
 
@@ -161,18 +163,13 @@ class Drift:
     that it needs is known, "" if it is. ``unread``: why something of it could not be compared.
     """
 
-    __slots__ = ("differences", "footprint", "netns", "owner", "source", "unread", "why")
-
-    def __init__(
-        self, owner: Owner, footprint: Footprint, netns: str = "", source: str = RECORDED, why: str = ""
-    ) -> None:
-        self.owner = owner
-        self.footprint = footprint
-        self.netns = netns
-        self.source = source
-        self.why = why
-        self.differences: List[Difference] = []
-        self.unread: List[str] = []
+    owner: Owner
+    footprint: Footprint
+    netns: str = ""
+    source: str = RECORDED
+    why: str = ""
+    differences: List[Difference] = field(default_factory=list)
+    unread: List[str] = field(default_factory=list)
 
     @property
     def own(self) -> bool:

@@ -10,8 +10,7 @@ import os
 from functools import partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..attachments.drift import Drifts, Present, find_drift
-from ..attachments.in_place import InPlaceSteps
+from ..attachments.drift import Drifts, InPlaceSteps, Present, find_drift
 from ..attachments.request import Key
 from ..attachments.store import CacheContents, CachedAttachment, read_cache, read_other_caches
 from ..containers.live import LiveSet

@@ -56,7 +56,7 @@ LONGER = {
 PAYLOAD = {
     "cni_attach": (104, 860, 59),
     "cni_conf": (101, 745, 55),
-    "cni_gc": (88, 675, 70),
+    "cni_gc": (88, 675, 71),
     "cni_host": (197, 1560, 39),
     "cni_info": (154, 1210, 34),
     "cni_netns": (13, 80, 12),

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import (
     drift,
-    drift_finder,
+    planner,
     recording,
     verbs,
 )
@@ -75,7 +75,7 @@ def attach_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     for module in (verbs, netns):
         monkeypatch.setattr(module, "look", made.look)
-    for module in (verbs, drift_finder):
+    for module in (verbs, planner):
         monkeypatch.setattr(module, "Netns", made.netns)
     monkeypatch.setattr(drift, "read_look", made.read_look)
     # The footprints of its containers are empty; the integration tests have real ones.

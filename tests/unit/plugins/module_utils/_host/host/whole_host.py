@@ -10,7 +10,8 @@ import json
 import os
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns, processes
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, drift_finder, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import planner as attach_planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
     batch,
     packages,
@@ -78,7 +79,7 @@ class WholeHost(attach_host.Host):
     def _patch(self, monkeypatch):
         for module in (verbs, netns, named_netns):
             monkeypatch.setattr(module, "look", self.look)
-        for module in (verbs, drift_finder):
+        for module in (verbs, attach_planner):
             monkeypatch.setattr(module, "Netns", self.netns)
         monkeypatch.setattr(drift, "read_look", self.read_look)
         monkeypatch.setattr(verbs, "Verbs", functools.partial(verbs.Verbs, executor=self))

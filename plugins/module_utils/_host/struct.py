@@ -1,0 +1,39 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Classes that hold values: their constructor follows from their annotations, as with dataclasses.
+
+To import dataclasses takes longer than all of a small module.
+"""
+
+from __future__ import annotations
+
+__all__ = ["field", "struct"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dataclasses import dataclass as struct
+    from dataclasses import field
+else:
+
+    class field:
+        """A default that is made for each object."""
+
+        def __init__(self, default_factory):
+            self.make = default_factory
+
+    def struct(cls):
+        """Give a class a constructor that takes a value for each annotated name, in their order."""
+        names = list(cls.__annotations__)
+        defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
+
+        def construct(self, *values, **members):
+            members = dict(zip(names, values), **members)
+            missing = [name for name in names if name not in members and name not in defaults]
+            if missing or len(values) > len(names) or not members.keys() <= set(names):
+                raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
+            for name, default in defaults.items():
+                if name not in members:
+                    members[name] = default.make() if isinstance(default, field) else default
+            self.__dict__.update(members)
+
+        cls.__init__ = construct
+        return cls
