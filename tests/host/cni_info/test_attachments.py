@@ -53,8 +53,8 @@ def test_an_attachment_is_described_without_its_secrets(info, attached, generati
 def test_damage_in_the_cache_is_reported(info, site):
     problems = [problem for problem in info["problems"] if problem["file"].startswith(str(site.cache_dir))]
     assert sorted(str(Path(problem["file"]).relative_to(site.cache_dir)) for problem in problems) == [
-        ".",
         "podwire/pwi-cut-eth0",
+        "podwire/pwi-gone-eth0",
         "results/junk",
         "results/pwi-copy-eth0",
     ]

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import HostError
+from ..struct import field, struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,51 +50,35 @@ class GcSettings(NamedTuple):
         return self.networks is None or network in self.networks
 
 
+@struct
 class Candidate:
     """One object that may be garbage.
 
     ``kind``: see above; ``ident``: its name among its kind; ``network``, ``container_id``: "" if not known;
     ``addresses`` must not be in use anywhere; ``since``: when it was made (seconds since the epoch, None: not known);
     ``managed``: whether cache_dir shows that this collection made it; ``cause``: what is wrong with it itself ("": only
-    its owner's death would make it garbage); ``target``: its name in the plan; ``before``: its state for the diff;
-    ``reused``: its container's ID is that of another, live container, too. ``drop`` removes it: a call, or rules, which
-    are removed together.
+    its owner's death would make it garbage); ``target``: its name in the plan, if that is not ``ident``; ``before``:
+    its state for the diff; ``reused``: its container's ID is that of another, live container, too. ``drop`` removes it:
+    a call, or rules, which are removed together.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        network: str,
-        ident: str,
-        drop: Union[Callable[[], None], RuleSet],
-        evidence: Sequence[str] = (),
-        target: str = "",
-        container_id: str = "",
-        ifname: str = "",
-        addresses: Sequence[str] = (),
-        since: Optional[float] = None,
-        managed: bool = False,
-        cause: str = "",
-        before: Any = None,
-        reused: bool = False,
-    ) -> None:
-        self.kind = kind
-        self.network = network
-        self.ident = ident
-        self.drop = drop
-        self.evidence = list(evidence)
-        self.target = target or ident
-        self.container_id = container_id
-        self.ifname = ifname
-        self.addresses = list(addresses)
-        self.since = since
-        self.managed = managed
-        self.cause = cause
-        self.before = before
-        self.reused = reused
-        self.action = LEFT
-        self.reason = ""
-        self.error: Optional[Dict[str, Any]] = None
+    kind: str
+    network: str
+    ident: str
+    drop: Union[Callable[[], None], RuleSet]
+    evidence: List[str] = field(default_factory=list)
+    target: str = ""
+    container_id: str = ""
+    ifname: str = ""
+    addresses: Sequence[str] = ()
+    since: Optional[float] = None
+    managed: bool = False
+    cause: str = ""
+    before: Any = None
+    reused: bool = False
+    action: str = LEFT
+    reason: str = ""
+    error: Optional[Dict[str, Any]] = None
 
     def leave(self, reason: str, evidence: str) -> None:
         self.action = LEFT
@@ -122,7 +107,12 @@ class Candidate:
     @property
     def key(self) -> Tuple[str, str, str]:
         """What identifies it among all candidates."""
-        return self.kind, self.network, self.target
+        return self.kind, self.network, self.step_target
+
+    @property
+    def step_target(self) -> str:
+        """Its name in the plan."""
+        return self.target or self.ident
 
     def row(self) -> Dict[str, Any]:
         """Return the module's result for it."""

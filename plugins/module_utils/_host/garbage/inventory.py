@@ -118,7 +118,7 @@ class Inventory:
 
     def going(self, kind: str) -> Set[str]:
         """Return the targets of what is to be collected, as far as that has been decided."""
-        return {one.target for one in self.candidates if one.kind == kind and one.action == DELETED}
+        return {one.step_target for one in self.candidates if one.kind == kind and one.action == DELETED}
 
     # ---- the finders, each for what one scope collects
 

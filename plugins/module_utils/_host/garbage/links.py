@@ -116,7 +116,7 @@ class Links:
             network,
             link.name,
             partial(_remove, link, link.kind == "bridge"),
-            evidence,
+            list(evidence),
             container_id=container_id,
             managed=bool(container_id) and (network, container_id) in self._inventory.contents.made,
             before={"kind": link.kind, "index": link.index},

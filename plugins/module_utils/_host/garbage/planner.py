@@ -78,7 +78,7 @@ class GcPlan(Plan):
 
         step = Step(
             _VERB[candidate.kind],
-            candidate.target,
+            candidate.step_target,
             DISRUPTIVE if candidate.kind == ATTACHMENT else SAFE,
             candidate.before,
             None,

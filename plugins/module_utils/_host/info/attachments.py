@@ -31,22 +31,27 @@ class AttachmentsInfo:
         self.entries: List[Attached] = []
         self.cached: List[CachedAttachment] = []
         self.states: Dict[Key, str] = {}
-        self.problems = untrusted(cache_dirs(cache_dir))
+        self.problems: Rows = []
         try:
             self.cached = [cached for cached in read_cache(cache_dir).entries if cached.problem != LEFTOVER]
         except HostError as error:
             self.problems.append(problem(WARNING, error.code, error.msg, cache_dir))
+        results = os.path.join(cache_dir, "results")
+        files = [file.path for cached in self.cached for file in cached.files]
+        entries = {path for path in files if os.path.dirname(path) == results}
+        self.problems += untrusted([*cache_dirs(cache_dir), *sorted(entries)])
         for cached in self.cached:
-            self._add(cached)
+            path = os.path.join(results, cached.name)
+            self._add(cached, path if path in entries else "", os.path.join(cache_dir, RECORDS, cached.name))
         self.entries.sort(key=lambda attached: attached.key)
 
-    def _add(self, cached: CachedAttachment) -> None:
-        record = next((file.path for file in cached.files if file.path.split(os.sep)[-2] == RECORDS), "")
-        if cached.files and cached.files[0].path != record:
-            self._tell_entry(cached, cached.files[0].path)
+    def _add(self, cached: CachedAttachment, entry: str, record: str) -> None:
+        """Add one attachment; *entry* and *record* are its files, "" if libcni has no entry."""
+        if entry and not cached.has_entry:
+            self._tell_entry(cached, entry)
         if cached.damage and cached.has_entry:
-            self.problems.append(problem(WARNING, "record_unreadable", cached.damage, record or cached.files[0].path))
-        if record and not cached.has_entry:
+            self.problems.append(problem(WARNING, "record_unreadable", cached.damage, record))
+        elif cached.state and not cached.has_entry:
             self._tell_record(cached.state, record)
         attached = cached.attached or cached.recorded
         if attached is not None:
@@ -56,11 +61,10 @@ class AttachmentsInfo:
 
     def _tell_entry(self, cached: CachedAttachment, path: str) -> None:
         """Report what is wrong with libcni's entry *path*."""
-        self.problems += untrusted([path])
         if os.path.islink(path):
             text = f"the cache entry {path} is a symbolic link, which is not followed"
             self.problems.append(problem(WARNING, "unsafe_permissions", text, path))
-        elif not cached.has_entry:
+        else:
             text = f"this is not a valid entry of libcni's cache: {cached.message}"
             self.problems.append(problem(WARNING, "cache_damaged", text, path))
 

@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 from ..errors import HostError
 from ..paths import file_name
 from ..runtimes.profiles import NAMES
+from ..struct import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def check_priority(priority: Optional[int], option: str) -> Optional[int]:
     return priority
 
 
+@struct
 class WantedNetwork:
     """One network of the request: ``text`` is the rendered conflist (empty unless ``present``).
 
@@ -117,27 +119,14 @@ class WantedNetwork:
     with this network are set aside.
     """
 
-    __slots__ = ("drop_ins", "file", "name", "present", "priority", "replace", "restored", "text")
-
-    def __init__(
-        self,
-        name: str,
-        present: bool,
-        text: bytes = b"",
-        file: Optional[str] = None,
-        priority: Optional[int] = None,
-        restored: bool = False,
-        drop_ins: Optional[Mapping[str, bytes]] = None,
-        replace: bool = False,
-    ) -> None:
-        self.drop_ins = drop_ins
-        self.replace = replace
-        self.name = name
-        self.present = present
-        self.restored = restored
-        self.text = text
-        self.file = file
-        self.priority = priority
+    name: str
+    present: bool
+    text: bytes = b""
+    file: Optional[str] = None
+    priority: Optional[int] = None
+    restored: bool = False
+    drop_ins: Optional[Mapping[str, bytes]] = None
+    replace: bool = False
 
     def default_file(self) -> str:
         return f"{DEFAULT_PRIORITY if self.priority is None else self.priority:02d}-{self.name}.conflist"

@@ -269,4 +269,7 @@ def test_a_symlinked_note_is_not_followed(attached, tmp_path):
     path = os.path.join(attached.cache_dir, "podwire", "demo-web-eth0")
     os.rename(path, tmp_path / "elsewhere")
     os.symlink(tmp_path / "elsewhere", path)
-    assert attach_codes(attached) == {"record_unreadable"}
+    assert attach_codes(attached) == set()
+    here = attachments.AttachmentsInfo(attached.cache_dir)
+    assert [row.state for row in here.entries] == [""]
+    assert [(entry["code"], entry["file"]) for entry in here.problems] == [("record_unreadable", path)]

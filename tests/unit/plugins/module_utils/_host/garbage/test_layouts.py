@@ -365,7 +365,7 @@ def test_nothing_of_a_container_that_anything_tells_to_live_is_collected(runs):
 def test_what_has_died_for_certain_is_collected(runs):
     for layout, results in runs:
         whole, (collected, code) = layout.running, results[-1]
-        targets = {candidate.target for candidate in collected if candidate.kind == "attachment"}
+        targets = {candidate.step_target for candidate in collected if candidate.kind == "attachment"}
         for one in whole.containers if not code else ():
             if whole.dead_for_certain(one):
                 assert f"{one.network}/{one.container_id}/{one.ifname}" in targets, (one, layout)
