@@ -512,20 +512,13 @@ def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
             entries.append(CachedAttachment(name, files, private or record is not None))
             # Something else may have the record's name.
             entries[-1].load(result, record or _read(os.path.join(folder, name)))
-    entries += read_leftovers(cache_dir, f".{cache.KIND}-")
+    unfinished = _files(cache_dir, f".{cache.KIND}-", ".tmp")
+    entries += [_leftover(os.path.basename(file.path), [file]) for file in unfinished]
     entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
     return CacheContents(entries, cache_dir, source)
 
 
-def read_leftovers(folder: str, start: str) -> List[CachedAttachment]:
-    """Return the files in a folder, by the start of their names, that were being written when their writers died.
-
-    Raises HostError like :func:`read_cache`.
-    """
-    return [_leftover(os.path.basename(file.path), [file], True) for file in _files(folder, start, ".tmp")]
-
-
-def _leftover(name: str, files: List[CacheFile], managed: bool) -> CachedAttachment:
+def _leftover(name: str, files: List[CacheFile], managed: bool = True) -> CachedAttachment:
     entry = CachedAttachment(name, files, managed)
     entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
     return entry
