@@ -419,7 +419,7 @@ def main() -> None:
     result["pods"] = []
     if any(outcome.wanted.pod for outcome in plan.outcomes):
         # Imported late: most requests have no pods.
-        from ..module_utils._host.attachments.pod_rows import pod_rows
+        from ..module_utils._host.attachments.pod_unit import pod_rows
 
         result["pods"] = pod_rows(plan.outcomes)
     failed = [{"code": error.code, "message": error.msg} for error in refused]

@@ -266,6 +266,18 @@ class InPlaceSteps:
         self._plan.add(step)
         self._steps.append((step, drift))
 
+    def add_all(self, drifts: Iterable[Drift]) -> None:
+        """Add steps for all that is lost, and report what cannot be put back and what others have added."""
+        from ..footprints.repair import why_not
+
+        for drift in drifts:
+            self.leave_additions(drift)
+            obstacle = why_not(drift)
+            if obstacle:
+                self.leave(drift.target, drift.reason, obstacle)
+            elif drift.lost:
+                self.add(drift, drift.reason, drift.owner if drift.own else ("shared", drift.target))
+
     def leave_additions(self, drift: Drift) -> None:
         """Report what others have added: it is never removed."""
         if drift.additions:

@@ -106,7 +106,7 @@ class Added(NamedTuple):
 
 
 class AddWatch:
-    """Told of each ADD that is tried, in the thread that runs it."""
+    """Told of each ADD that is tried, in the thread that runs it; a module that only detaches ships no recording."""
 
     def before(self, given: Attached, container: Netns) -> None:
         """The ADD is about to begin. *container* is its namespace, which is kept open."""
@@ -164,31 +164,35 @@ class Verbs:
         self,
         given: Attached,
         force: bool,
-        watch: Optional[AddWatch] = None,
+        recording: Optional[AddWatch] = None,
         moved: Optional[MoveRoutes] = None,
     ) -> Added:
         """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
 
-        *moved*: what changes the default routes of this network after its ADD, as part of it.
-
-        An ADD that collided with others at the same time is tried again a few times.
+        *recording*: what records its footprint. *moved*: what changes the default routes of this network after its
+        ADD, as part of it. An ADD that collided with others at the same time is tried again a few times.
         """
         for number in range(1, _TRIES):
             try:
-                return self._add(given, force, watch, moved)
+                return self._add(given, force, recording, moved)
             except HostError as error:
                 if error.code != "add_failed" or not lost_race(error):
                     raise
             # Those that collided must not collide again.
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
-        return self._add(given, force, watch, moved)
+        return self._add(given, force, recording, moved)
 
-    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MoveRoutes]) -> Added:
+    def _add(self, given: Attached, force: bool, recording: Optional[AddWatch], moved: Optional[MoveRoutes]) -> Added:
         with Netns(given.netns) as container:
-            return self._add_in(container, given, force, watch, moved)
+            return self._add_in(container, given, force, recording, moved)
 
     def _add_in(
-        self, container: Netns, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MoveRoutes]
+        self,
+        container: Netns,
+        given: Attached,
+        force: bool,
+        recording: Optional[AddWatch],
+        moved: Optional[MoveRoutes],
     ) -> Added:
         key = given.key
         before = container.look((key.ifname,))
@@ -199,8 +203,8 @@ class Verbs:
             raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
         given = given.changed(state=ADDING, identity=before.identity, interface=existed)
         self.store.write(given)
-        if watch is not None:
-            watch.before(given, container)
+        if recording is not None:
+            recording.before(given, container)
         try:
             result = self._cni_in(container).add_network_list(given.config, _runtime(given, given.netns)).to_dict()
             given = given.changed(result=result)
@@ -208,8 +212,8 @@ class Verbs:
                 given = moved(given, container)
         except (CNIError, HostError) as error:
             self._take_back(given, container, existed, error)
-        if watch is not None:
-            watch.after(given, container)
+        if recording is not None:
+            recording.after(given, container)
         given.state, given.interface = ATTACHED, key.ifname in container.look((key.ifname,)).links
         try:
             check = self.check_new(given, container)

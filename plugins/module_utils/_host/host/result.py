@@ -78,7 +78,7 @@ def _attachments(plan: Any, _check_mode: bool) -> Result:
     if not any(outcome.wanted.pod for outcome in plan.outcomes):
         return {"attachments": rows, "pods": []}
     # Imported late: most requests have no pods.
-    from ..attachments.pod_rows import pod_rows
+    from ..attachments.pod_unit import pod_rows
 
     return {"attachments": rows, "pods": pod_rows(plan.outcomes)}
 

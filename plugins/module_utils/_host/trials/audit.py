@@ -18,7 +18,6 @@ from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
 from ..errors import HostError
 from ..footprints.object_kinds import phrases_of
-from ..footprints.repair import why_not
 from ..footprints.state import Drift
 from ..kinds import bridge_of
 from ..netns import look, same
@@ -153,13 +152,7 @@ class AuditPlan(Plan):
             self.warn(code, text)
         self._steps = InPlaceSteps(self, audit.drifts.order)
         drifts = [drift for drift in audit.drifts.shared if drift.target not in known]
-        for drift in [*drifts, *audit.drifts.attachments]:
-            self._steps.leave_additions(drift)
-            obstacle = why_not(drift)
-            if obstacle:
-                self._steps.leave(drift.target, drift.reason, obstacle)
-            elif drift.lost:
-                self._steps.add(drift, drift.reason, drift.owner if drift.own else ("shared", drift.target))
+        self._steps.add_all([*drifts, *audit.drifts.attachments])
         for why, targets in _reasons(audit.drifts.attachments).items():
             others = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
             self.warn("partly_compared", f"{targets[0]}{others} could be compared only partly: {why}")
