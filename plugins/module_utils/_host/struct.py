@@ -26,14 +26,14 @@ else:
         defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
 
         def construct(self, *values, **members):
-            members = dict(zip(names, values), **members)
-            missing = [name for name in names if name not in members and name not in defaults]
-            if missing or len(values) > len(names) or not members.keys() <= set(names):
+            given = {**dict(zip(names, values)), **members}
+            missing = [name for name in names if name not in given and name not in defaults]
+            if missing or len(given) < len(values) + len(members) or not given.keys() <= set(names):
                 raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
             for name, default in defaults.items():
-                if name not in members:
-                    members[name] = default.make() if isinstance(default, field) else default
-            self.__dict__.update(members)
+                if name not in given:
+                    given[name] = default.make() if isinstance(default, field) else default
+            self.__dict__.update(given)
 
         cls.__init__ = construct
         return cls

@@ -83,6 +83,10 @@ def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSetti
 NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
 
 
+# Reasons to attach again what was asked for before.
+_SAME_AGAIN = ("netns", "interface", "kernel", "check")
+
+
 @struct
 class AttachSettings:
     """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
@@ -109,7 +113,7 @@ class Outcome:
     record that has no entry, ``drift`` what it has lost (None: that was not looked for), ``lost`` why *attached* does
     not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
     why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
-    ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
+    ``injectors`` plugin -> daemon for the daemons that changed the
     network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed, ``preview``
     what the kernel would get from an ADD (None: nobody asked).
     """
@@ -124,7 +128,6 @@ class Outcome:
     todo: str = NOTHING
     reason: str = ""
     words: str = ""
-    keep_ips: List[str] = field(default_factory=list)
     injectors: Dict[str, Living] = field(default_factory=dict)
     reroutes: bool = False
     uplinks: List[str] = field(default_factory=list)
@@ -186,9 +189,12 @@ class Outcome:
             return _different(self.reason, asked_then(self.wanted, self.attached), self.wanted.capability_args)
         return self.words or _WORDS[self.reason].format(self)
 
-    def ips_to_keep(self) -> List[str]:
-        """Return the addresses that a new ADD can ask for: those of the last one, if the network can be asked."""
-        if self.attached is None or self.config is None or "ips" in self.wanted.capability_args:
+    @property
+    def keep_ips(self) -> List[str]:
+        """The addresses that a new ADD of the same can ask for: those of the last one, if the network can be asked."""
+        if self.todo != RENEW or self.reason not in _SAME_AGAIN or "ips" in self.wanted.capability_args:
+            return []
+        if self.attached is None or self.config is None:
             return []
         return self.attached.ips if any(plugin.capabilities.get("ips") for plugin in self.config.plugins) else []
 

@@ -212,8 +212,6 @@ class AttachPlanner:
             outcome.todo = RENEW
         if wanted.pod is not None:
             outcome.reroutes = wanted.pod.reroutes(attached.pod)
-        if outcome.reason in ("netns", "interface"):
-            outcome.keep_ips = outcome.ips_to_keep()
 
     def _name_in_use(self, outcome: Outcome) -> None:
         if outcome.key.ifname == "lo" or self._leaves(outcome):
@@ -351,7 +349,7 @@ class AttachPlanner:
         if outcome.reason != "interface":
             self._drifted(outcome, "kernel", drift.reason, {}, RENEW if obstacle else PUT_BACK)
         elif not obstacle:
-            outcome.todo, outcome.keep_ips = PUT_BACK, []
+            outcome.todo = PUT_BACK
 
     def _judge_shared(self, drift: Drift, outcomes: Iterable[Outcome]) -> None:
         """Decide what is done about what attachments share and have lost."""
@@ -448,8 +446,6 @@ class AttachPlanner:
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair" and repair != NOTHING:
             outcome.todo = repair
-            if repair == RENEW:
-                outcome.keep_ips = outcome.ips_to_keep()
         else:
             outcome.action = "drifted"
 

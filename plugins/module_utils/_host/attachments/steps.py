@@ -357,7 +357,6 @@ class Steps:
                     "addresses_changed",
                     f"{outcome.key}: could not get the addresses {', '.join(outcome.keep_ips)} again ({error.msg})",
                 )
-                outcome.keep_ips = []
         return self._add_given(outcome, config, wanted.args, wanted.capability_args, routes)
 
     def _add_given(
