@@ -131,9 +131,8 @@ def test_eight_breaks_are_eight_steps(host, change, desired):
         "networks 10-pwhapps.conflist",
         "networks 10-pwhdata.conflist",
         "netns pwh-idle",
-        # What is put back in place comes first; the other container loses its interface for the edited network.
-        "attachments pwhdata/job/eth0",
         "attachments pwhapps/web/eth0",
+        "attachments pwhdata/job/eth0",
     ]
     kinds = [kind for section, kind, _target in brief(results.run) if section == "plugins"]
     assert kinds == ["install", "replace", "set_attributes"]
