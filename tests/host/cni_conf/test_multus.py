@@ -38,21 +38,6 @@ def test_the_network_of_pods_is_the_one_behind_multus(host, conf_dir):
     assert refused["code"] == "not_effective"
 
 
-def test_plugins_of_delegates_have_to_be_installed(host, conf_dir):
-    refused = host.fail("cni_conf", networks=[cni_multus([network("x", {"type": "nope"})])], runtime=[])
-    missing = [(entry["code"], entry["pointer"]) for entry in refused["problems"] if entry["level"] == "error"]
-    assert missing == [
-        ("missing_plugin", "/plugins/0/type"),
-        ("missing_plugin", "/plugins/0/delegates/0/plugins/0/type"),
-    ]
-    assert list(conf_dir.iterdir()) == []
-
-
-def test_a_network_beside_multus_is_reported(host):
-    run = host.run("cni_conf", networks=[MULTUS, {**PODS, "priority": 10}], **OPTIONS)
-    assert codes(run) == ["multus_fallback"]
-
-
 def test_multus_is_removed_without_a_moment_without_a_network(host, conf_dir):
     host.run("cni_conf", networks=[MULTUS], **OPTIONS)
     gone = [{"name": MULTUS["name"], "state": "absent"}, {**PODS, "priority": 10}]

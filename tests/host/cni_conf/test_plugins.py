@@ -10,8 +10,6 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 
-both_generations = pytest.mark.parametrize("generation", ["old", "new"])
-
 
 @pytest.mark.parametrize(("generation", "version", "common"), [("old", "1.1.0", "1.0.0"), ("new", "0.3.1", "1.1.0")])
 def test_a_version_that_no_plugin_supports_is_refused_with_the_highest_common_one(refuse, conf_dir, version, common):
@@ -22,24 +20,7 @@ def test_a_version_that_no_plugin_supports_is_refused_with_the_highest_common_on
     )
 
 
-@both_generations
-@pytest.mark.parametrize("key", ["ipam", "delegate"])
-def test_a_plugin_that_is_not_there_is_refused_in_a_run_only(host, conf_dir, files, bin_dir, key):
-    networks = [network("ver", {"type": "bridge", key: {"type": f"no-such-{key}"}})]
-    before = files()
-    refused = host.fail("cni_conf", networks=networks)
-    assert not refused.get("changed")
-    assert refused["code"] == "missing_plugin"
-    assert "missing_plugin" in [entry["code"] for entry in refused["problems"] if entry["level"] == "error"]
-    assert f"/plugins/0/{key}/type" in refused["msg"]
-    assert f"no-such-{key}" in refused["msg"]
-    assert str(bin_dir) in refused["msg"]
-    assert "bin_dirs" in refused["msg"]
-    host.run("cni_conf", check_mode=True, networks=networks)
-    assert files() == before
-
-
-@both_generations
+@pytest.mark.parametrize("generation", ["old", "new"])
 @pytest.mark.parametrize(
     ("name", "code"),
     [
@@ -61,15 +42,6 @@ def test_a_plugin_is_not_executed_or_does_not_answer(host, conf_dir, work, bin_d
     refused = host.fail("cni_conf", bin_dirs=[str(folder)], networks=[network("ver", {"type": name})])
     assert refused["code"] == code
     assert not (work / "executed").exists()
-
-
-@both_generations
-def test_a_plugin_in_a_drop_in_folder_is_reported(host, conf_dir):
-    (conf_dir / "drop").mkdir()
-    (conf_dir / "drop" / "10-x.conf").write_text('{"type": "bridge"}')
-    (found,) = host.run("cni_conf", check_mode=True, networks=[network("drop")])["problems"]
-    assert found["code"] == "drop_in"
-    assert found["file"] == f"{conf_dir}/drop/10-x.conf"
 
 
 @pytest.fixture
