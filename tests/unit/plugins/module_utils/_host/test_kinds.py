@@ -130,7 +130,7 @@ OTHERS = {
     "footprints/recorder.py": "the policy of a chain of nftables",
     "runtimes/cri.py": "what containerd answers about a plugin",
     "runtimes/crio.py": "the section of CRI-O's configuration",
-    "runtimes/loading.py": "what podman's own converter takes",
+    "runtimes/rules.py": "removes keys that an older libcni does not know",
 }
 
 
