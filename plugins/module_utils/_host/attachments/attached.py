@@ -116,7 +116,7 @@ class Attached:
             return
         try:
             text = text_in(record["footprint"]["text"])
-            is_sound = record["footprint"]["digest"] == seal_of(self.key, self.identity, text)
+            is_sound = record["footprint"]["digest"] == seal_of(text, self.key, self.identity)
         except DAMAGE:
             is_sound, text = False, ""
         if not is_sound:
@@ -143,13 +143,14 @@ class Attached:
         footprint = self.footprint
         if footprint is not None:
             text = json.dumps(footprint.to_data(), separators=(",", ":"))
-            record["footprint"] = {"digest": seal_of(self.key, self.identity, text), "text": text}
+            record["footprint"] = {"digest": seal_of(text, self.key, self.identity), "text": text}
         return record
 
 
-def seal_of(*parts: Any) -> str:
-    """Return a digest of data, and of the form in which footprints are written."""
-    return hashlib.sha256(json.dumps([_VERSION, *parts], sort_keys=True).encode()).hexdigest()
+def seal_of(text: str, *about: Any) -> str:
+    """Return a digest of the footprint *text*, of what it is about, and of the form in which footprints are written."""
+    head = json.dumps([_VERSION, *about], sort_keys=True)
+    return hashlib.sha256(head.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def text_in(value: Any) -> str:

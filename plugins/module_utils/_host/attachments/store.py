@@ -142,11 +142,8 @@ class CachedAttachment:
         data = self._load_record(record, key) if record is not None else None
         if entry is not None:
             self._load_entry(entry, key)
-            if self.attached is not None and data is not None and record is not None and self.state:
-                self.attached.remember(data, record.path)
-                self.attached.pod = self.recorded.pod if self.recorded else None
-            elif self.attached is not None:
-                self.attached.damage = self.damage
+            if self.attached is not None:
+                self._join(self.attached, data if self.state else None, record)
         elif self.recorded is not None:
             self.attached, self.interrupted = self.recorded, self.state == ADDING
         elif self.state == ATTACHED:
@@ -154,6 +151,16 @@ class CachedAttachment:
         elif self.state:
             self.problem, self.message = DAMAGED, "it is not a valid record of an attachment"
             self.interrupted = True
+
+    def _join(self, attached: Attached, data: Optional[Dict[str, Any]], record: Optional[CacheFile]) -> None:
+        """Add what the record tells to what libcni's entry does."""
+        if self.recorded is not None:
+            names = ("config", "netns", "args", "capability_args", "result")
+            self.attached = self.recorded.changed(**{name: getattr(attached, name) for name in names})
+        elif data is not None and record is not None:
+            attached.remember(data, record.path)
+        else:
+            attached.damage = self.damage
 
     def _load_record(self, record: CacheFile, key: Optional[Key]) -> Optional[Dict[str, Any]]:
         """Parse our record; return it as data if it is sound. That of another attachment than *key* is left out."""
@@ -416,7 +423,7 @@ class AttachmentStore:
         try:
             data = json.loads(read_file(self.shared_path, cache.LARGEST, follow=False))
             text = str(data["text"])
-            if data["digest"] != seal_of(data["boot_id"], text):
+            if data["digest"] != seal_of(text, data["boot_id"]):
                 raise ValueError("changed")
             if data["boot_id"] == boot_id():
                 shared = SharedFootprints.from_data(json.loads(text))
@@ -431,7 +438,7 @@ class AttachmentStore:
     def write_shared(self, shared: SharedFootprints) -> None:
         """Write what the attachments share. Raises HostError ``record_unwritable``."""
         text, boot = json.dumps(shared.to_data(), separators=(",", ":")), boot_id()
-        data = {"boot_id": boot, "digest": seal_of(boot, text), "text": text}
+        data = {"boot_id": boot, "digest": seal_of(text, boot), "text": text}
         try:
             os.makedirs(os.path.dirname(self.shared_path), 0o700, exist_ok=True)
             replace_unsynced(self.shared_path, json.dumps(data).encode())
