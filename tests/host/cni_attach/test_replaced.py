@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import PYTHON, sh
+from ansible_collections.podwire.cni.tests.host.host import PYTHON, sh, wait_until
 from ansible_collections.podwire.cni.tests.tools import sample
 
 WEB = {"network": "pwatwo", "container_id": "web"}
@@ -71,6 +71,8 @@ def own(host):
     """Return a function that shows what belongs to the host alone."""
     sh(UPLINK)
     try:
+        # An address has its routes when the kernel has seen the carrier, a moment after the link is up.
+        wait_until(lambda: "local 2001:db8::2" in sh("ip -6 route show table local dev eth0"))
         yield lambda: sh(OWN)
     finally:
         sh("ip link delete eth0")
