@@ -2,8 +2,8 @@
 """The checks of this collection; `nox -l` lists them. antsibull-nox adds those of antsibull-nox.toml.
 
 Selected by default are those of the gate (`./run test`), with PODWIRE_FULL all that a release must pass (`./run test
---full`). They run side by side, one for each processor, in the order of this file: the longest first. So each is a
-single process.
+--full`). They run side by side, one for each processor, in the order of this file: linters, then the longest first. So
+each is a single process.
 Sessions that change a host run as root in private namespaces (tests/private.sh).
 """
 
@@ -52,6 +52,9 @@ nox.options.allow_parallel = True
 nox.options.envdir = str(machine.CACHE / "nox")
 
 machine.prepare_environment(HOST_PYTHONS)
+
+# Linters first: they find most mistakes, and the last sessions are short ones, so that no processor waits long.
+antsibull_nox.load_antsibull_nox_toml()
 
 
 # --- tests on real hosts
@@ -478,6 +481,3 @@ def molecule(session: nox.Session) -> None:
     finally:
         if results.exists():
             count(session, **json.loads(results.read_text()))
-
-
-antsibull_nox.load_antsibull_nox_toml()
