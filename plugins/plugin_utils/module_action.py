@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -35,9 +36,9 @@ class ModuleAction(ActionBase):
             failure = {"msg": coded(msg, error.code), "code": error.code, **error.facts}
         return published({"failed": True, "changed": False, **failure})
 
+    @abstractmethod
     def prepare(self, task_vars: Result) -> Result:
         """Return the result of ``call`` with the arguments of the module. Raises HostError."""
-        raise NotImplementedError
 
     def call(self, arguments: Result, task_vars: Result, in_background: bool = True) -> Result:
         """Execute the module."""

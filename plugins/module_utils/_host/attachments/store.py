@@ -267,8 +267,7 @@ def remove_files(files: List[CacheFile]) -> None:
     """Remove those files that have not changed since they were read. Raises HostError ``cache_not_removed``."""
     for file in files:
         try:
-            now = os.lstat(file.path)
-            then = file.status
+            now, then = os.lstat(file.path), file.status
             if then is None or (now.st_ino, now.st_mtime_ns, now.st_size) == (
                 then.st_ino,
                 then.st_mtime_ns,

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """A message is for people: no code decides on its words or cuts it into parts. Decisions are taken on codes, values.
 
-What is looked at is the source: an expression that is a message of ours (an attribute such as ``error.msg``, a member
-of a row such as ``entry["remedy"]``, or either in a call such as ``str()``) may be printed, stored and compared as a
-whole, and joined to others, but not searched, split or changed.
+This reads the source: an expression that is a message of ours (an attribute such as ``error.msg``, a member of a row
+such as ``entry["remedy"]``, or either in a call such as ``str()``) may be printed, stored and compared as a whole, and
+joined to others, but not searched, split or changed.
 """
 
 from __future__ import annotations
