@@ -10,13 +10,13 @@ or a warning), and 2 if it could not do its work.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import ERROR, problem
 from ..module_utils._host.problems import strict as with_strict
 from ..module_utils.libcni.multi.definitions import KIND
@@ -53,7 +53,7 @@ def problems_of(path: str) -> list[dict[str, Any]]:
     if path.endswith(".json"):
         kind = _kind(text)
         if kind in (KIND, "List"):
-            return CheckedNads(json.loads(text), LEVELS, "", path, True).problems
+            return CheckedNads(parse_json(text), LEVELS, "", path, True).problems
         if kind != "network":
             return []
     return Checked(TextSource(text), path, None, LEVELS).problems
@@ -77,8 +77,8 @@ def _read(path: str) -> Any:
 def _kind(text: str) -> Optional[str]:
     """Return what a JSON file is: the kind of its object, ``network``, or None."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text)
+    except ValueError:
         # Text that is not JSON has no kind; in a directory of networks it was to be one.
         return "network" if re.search(r'"cniVersion"', text) else None
     if not isinstance(document, dict):

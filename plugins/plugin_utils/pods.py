@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import errors_of, summary
 from ..module_utils.libcni.multi.configuration import MultusConf
 from ..module_utils.libcni.multi.definitions import NetworkDefinition
@@ -133,7 +134,7 @@ class PodEntries:
         elif delegate.data:
             sent["config"] = delegate.data.decode("utf-8", "surrogatepass")
         if asked is not None and not delegate.first:
-            sent["capability_args"] = json.loads(json.dumps(network_capabilities({}, delegate, "", ifname)))
+            sent["capability_args"] = parse_json(json.dumps(network_capabilities({}, delegate, "", ifname)))
             sent["capability_args"].pop("CNIDeviceInfoFile", None)
             args = {"MAC": asked.mac, "IP": ",".join(asked.ips or [])}
             sent["args"] = {key: value for key, value in args.items() if value}

@@ -10,11 +10,11 @@ also https://github.com/containerd/nerdctl (Dockerfile.d/SHA256SUMS.d/) and http
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.json_text import parse_json
 
 # bindir.host_machine's word -> the architecture in the archive's name.
 ARCHITECTURES = {
@@ -67,5 +67,5 @@ def checksums(version: str) -> dict[str, str]:
 def digests() -> dict[str, dict[str, str]]:
     """Return the sha256 of each architecture's archive, by release."""
     with open(os.path.join(os.path.dirname(__file__), "releases.json"), encoding="utf-8") as stream:
-        known: dict[str, dict[str, str]] = json.load(stream)
+        known: dict[str, dict[str, str]] = parse_json(stream.read())
     return known

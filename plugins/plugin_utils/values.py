@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.secrets import one_line
 
 UNSET: Any = object()
@@ -97,7 +97,7 @@ def _structure(name: str, given: str, kind: type) -> Any:
     word, shape = ("list", "[...]") if kind is list else ("mapping", "{...}")
     try:
         # JSON's own parser, because YAML's does not know every JSON.
-        value = json.loads(given)
+        value = parse_json(given)
     except ValueError:
         try:
             value = yaml.load(given, Loader=_Loader)  # It is a SafeLoader.

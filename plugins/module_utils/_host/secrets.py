@@ -176,7 +176,7 @@ def _masked_string(text: str, found: Set[str]) -> str:
     if text[:1] in ("{", "["):
         try:
             return _masked_json(text, found)
-        except (ValueError, RecursionError):
+        except ValueError:
             return _masked_text(text, found)
     replace = _without_value(found)
     header = _HEADER.fullmatch(text)
@@ -184,7 +184,10 @@ def _masked_string(text: str, found: Set[str]) -> str:
 
 
 def _masked_json(text: str, found: Set[str]) -> str:
-    """Return masked JSON, unchanged if nothing in it is secret. Raises ValueError and RecursionError."""
+    """Return masked JSON, unchanged if nothing in it is secret. Raises ValueError."""
+    # Imported late: most calls mask no text that is JSON.
+    from .json_text import parse_json
+
     hidden: List[Any] = []
 
     def no_key_twice(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -194,7 +197,7 @@ def _masked_json(text: str, found: Set[str]) -> str:
             hidden.extend(pairs)
         return members
 
-    value = json.loads(text, object_pairs_hook=no_key_twice)
+    value = parse_json(text, object_pairs_hook=no_key_twice)
     masked = _masked(value, found)
     if masked == value and not hidden:
         return text

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import accumulate
 
 from .errors import JSONError
 
@@ -32,6 +33,8 @@ _ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _TOKEN = r'(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+'
 _HTML_ESCAPES = tuple((char, f"\\u{ord(char):04x}") for char in "<>&\u2028\u2029")
 _DEEPEST, _DEEPEST_IN_GO = 500, 10000
+_LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKET_OR_QUOTE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 _TOO_DEEP = "the value is nested too deeply (more than {} levels)"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -84,11 +87,13 @@ def loads(data: bytes | str, lax: bool = False) -> t.Any:
     if isinstance(data, str) and not text.isascii():
         text = re.sub(_SURROGATE, "\ufffd", text)
     deepest = _DEEPEST_IN_GO if lax else _DEEPEST
-    may_be_deep = text.count("[") + text.count("{") > _DEEPEST
+    is_deep = is_deeper(text, _DEEPEST)
+    if is_deep and (not lax or is_deeper(text, _DEEPEST_IN_GO)):
+        raise JSONError(_TOO_DEEP.format(deepest))
     try:
-        decode = (_decode_deep if may_be_deep else _LAX_DECODER.decode) if lax else _DECODER.decode
+        decode = (_decode_deep if is_deep else _LAX_DECODER.decode) if lax else _DECODER.decode
         value = decode(text)
-        if "\\u" in text and re.search(_ESCAPED_SURROGATE, text) and not (lax and may_be_deep):
+        if "\\u" in text and re.search(_ESCAPED_SURROGATE, text) and not is_deep:
             value = _without_surrogates(value)
     except json.JSONDecodeError as exc:
         msg = "unexpected end of JSON input" if exc.pos >= len(text) else f"invalid JSON: {exc.msg}"
@@ -100,8 +105,6 @@ def loads(data: bytes | str, lax: bool = False) -> t.Any:
         raise JSONError(f"invalid JSON: {shown} is not a number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
         raise JSONError(_TOO_DEEP.format(deepest)) from exc
-    if may_be_deep and _is_deep(value, deepest):
-        raise JSONError(_TOO_DEEP.format(deepest))
     return value
 
 
@@ -125,18 +128,20 @@ def _decode_deep(text: str) -> t.Any:
         sys.setrecursionlimit(before)
 
 
-def _is_deep(value: t.Any, deepest: int) -> bool:
-    inner = [value]
-    for _level in range(deepest):
-        inner = [
-            item
-            for outer in inner
-            for item in ([pair[1] for pair in _members(outer)] if isinstance(outer, dict) else outer)
-            if isinstance(item, (dict, list))
-        ]
-        if not inner:
-            return False
-    return True
+def is_deeper(text: str, levels: int) -> bool:
+    """Tell whether a JSON parser would get deeper than *levels* arrays and objects in a text, JSON or not.
+
+    To be asked before the parser, which uses the stack: Python up to 3.11 ends the whole process if anything else, as a
+    finalizer, runs deep in it while a RecursionError is on its way ("Cannot recover from stack overflow").
+    """
+    if text.count("[") + text.count("{") <= levels:
+        return False
+    data = text.encode("utf-8", "surrogatepass")
+    if b"\\" in data:
+        data = re.sub(rb"(?s)\\.", b"", data)
+    # Without strings: first the many that are empty by now, which is fast.
+    brackets = re.sub(rb'"[^"]*"?', b"", data.translate(None, _NO_BRACKET_OR_QUOTE).replace(b'""', b""))
+    return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > levels
 
 
 def _decode(data: bytes) -> str:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from ...module_utils._host.binaries.types import MULTINET
+from ...module_utils._host.json_text import parse_json
 from ...module_utils._host.problems import errors_of, summary
 from .networks import CheckedNetworks, no_files
 from .source import DataSource
@@ -104,7 +104,7 @@ def _name_of(entry: Any) -> Any:
     conflist = entry.get("conflist")
     if conflist is None and isinstance(entry.get("content"), str):
         try:
-            conflist = json.loads(entry["content"])
+            conflist = parse_json(entry["content"])
         except ValueError:
             return None
     return conflist.get("name") if isinstance(conflist, dict) else None
@@ -119,7 +119,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:
     checked = CheckedNetworks(networks, list(levels), no_files, may_be_empty=True)
     _accept(checked.problems)
-    return [json.loads(entry["content"]) for entry in checked.rendered if entry["state"] == "present"]
+    return [parse_json(entry["content"]) for entry in checked.rendered if entry["state"] == "present"]
 
 
 def _accept(problems: list[dict[str, Any]]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import bisect
 import functools
-import json
 import re
 from typing import Any, Iterator, Optional, Sequence
+
+from ...module_utils._host.json_text import parse_json
 
 Origin: Any
 try:
@@ -57,7 +58,7 @@ def _scan(text: str) -> Optional[_Node]:
         elif token in ",:":
             continue
         elif token[0] == '"' and stack and stack[-1].members is not None and key is None:
-            key = (json.loads(token, strict=False), start)
+            key = (parse_json(token, strict=False), start)
         else:
             node = _Node(start, token)
             if not stack:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Optional
 
+from ...module_utils._host.json_text import parse_json
+
 
 class Number(str):
     """A number as it was typed, such as ``1500.0``."""
@@ -18,7 +20,7 @@ def parse(text: str, make_object: Optional[Callable[[list[tuple[str, Any]]], dic
 
     *make_object* creates objects from their members, in the order of the text.
     """
-    return json.loads(text, parse_int=Number, parse_float=Number, object_pairs_hook=make_object)
+    return parse_json(text, parse_int=Number, parse_float=Number, object_pairs_hook=make_object)
 
 
 def render(value: Any) -> str:

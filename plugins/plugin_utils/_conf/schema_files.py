@@ -16,11 +16,12 @@ x-min-version   the first version of the CNI specification that the plugin suppo
 from __future__ import annotations
 
 import functools
-import json
 import os
 import posixpath
 import re
 from typing import Any, Iterator, Optional
+
+from ...module_utils._host.json_text import parse_json
 
 Schema = dict[str, Any]
 
@@ -35,7 +36,7 @@ _CHOOSERS = {"plugin.json": "plugin", "ipam.json": "ipam", "network.json": "netw
 def document(path: str) -> Schema:
     """Return a schema file as it is; *path* is relative to ``FOLDER``."""
     with open(os.path.join(FOLDER, path), encoding="utf-8") as stream:
-        data: Schema = json.load(stream)
+        data: Schema = parse_json(stream.read())
     return data
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ...module_utils._host.json_text import parse_json
 from ...module_utils._host.secrets import visible
 from .fleet import CUT, is_future, seconds
 from .values import MOST_NUMBER, number, table
@@ -134,4 +135,4 @@ class _Field:
             shown = shown[: longest - 1] + "…"
         self._room -= len(shown)
         # Ansible's own kind of text ends here.
-        return shown if type(shown) is str else str(json.loads(json.dumps(shown)))  # pylint: disable=unidiomatic-typecheck
+        return shown if type(shown) is str else str(parse_json(json.dumps(shown)))  # pylint: disable=unidiomatic-typecheck

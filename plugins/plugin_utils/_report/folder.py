@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import re
 import tempfile
 import time as clock
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from ...module_utils._host.json_text import parse_json
 from . import history
 from .bounds import bounded
 from .commands import LIMITS, Commands
@@ -151,8 +151,8 @@ def _last_inventory(folder: str) -> list[str]:
     """Return the inventory in the first line of the last report. Hosts cannot write to that file."""
     try:
         with open(os.path.join(folder, JSON_NAME), encoding="utf-8") as stream:
-            head = json.loads(f"{stream.readline(_LONGEST_HEAD).rstrip()}]}}")
-    except (OSError, ValueError, RecursionError):
+            head = parse_json(f"{stream.readline(_LONGEST_HEAD).rstrip()}]}}")
+    except (OSError, ValueError):
         return []
     return texts(table(head).get("inventory"))
 
@@ -170,13 +170,13 @@ def _read(path: str, name: str) -> Record:
         if not os.path.isfile(path) or os.path.getsize(path) > MAX_SIZE:
             raise BadRecord("it is not a regular file, or is larger than 64 MiB")
         with open(path, encoding="utf-8") as stream:
-            record = check(bounded(json.load(stream, parse_constant=_no_number)))
+            record = check(bounded(parse_json(stream.read(), parse_constant=_no_number)))
         if file_name(record["host"]) != name:
             raise BadRecord(f"it is the record of the host {record['host']!r}, whose file has another name")
     except OSError as error:
         return unusable(name[: -len(".json")], f"its file {name} cannot be read: {error.strerror}")
     # Invalid text and deeply nested JSON are errors of the file, too.
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return unusable(name[: -len(".json")], f"its file {name} is unusable: {error}")
     return record
 

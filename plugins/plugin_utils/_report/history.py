@@ -8,11 +8,11 @@ and the batches of a repair do.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from ...module_utils._host.json_text import parse_json
 from .findings import Finding
 from .fleet import level, one_line, seconds
 from .record import FORMAT
@@ -148,8 +148,8 @@ def heads(folder: str, most: int = KEEP) -> Iterator[Run]:
     for name in names(folder)[-most:]:
         try:
             with open(os.path.join(folder, RUNS, name), encoding="utf-8") as stream:
-                yield _checked(json.loads(f"{stream.readline(_LONGEST_HEAD).rstrip()}}}}}"))
-        except (OSError, ValueError, RecursionError):
+                yield _checked(parse_json(f"{stream.readline(_LONGEST_HEAD).rstrip()}}}}}"))
+        except (OSError, ValueError):
             continue
 
 
@@ -159,10 +159,10 @@ def read(path: str) -> Run:
         if not os.path.isfile(path) or os.path.getsize(path) > _MAX_SIZE:
             raise NoRun(f"{path} is not a regular file, or is larger than 256 MiB")
         with open(path, encoding="utf-8") as stream:
-            return _checked(json.load(stream))
+            return _checked(parse_json(stream.read()))
     except OSError as error:
         raise NoRun(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise NoRun(f"{path} is not the file of a run: {error}") from error
 
 

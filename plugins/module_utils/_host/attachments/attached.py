@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
 from ..addresses import result_addresses
+from ..json_text import parse_json
 from ..netns import boot_id
 from ..struct import struct
 from .request import Key
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .pod_part import PodMember
 
 ADDING, ATTACHED = "adding", "attached"
-DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 """What reading a damaged file raises."""
 # The members of an identity and their types; the cookie may be missing.
 _IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
@@ -85,7 +86,7 @@ class Attached:
             # Imported late: most calls read more attachments than they compare.
             from ..footprints.footprint import Footprint
 
-            self._footprint, self._unread = Footprint.from_data(json.loads(self._unread), self.identity), None
+            self._footprint, self._unread = Footprint.from_data(parse_json(self._unread), self.identity), None
         return self._footprint
 
     @footprint.setter

@@ -32,6 +32,7 @@ from ...libcni.errors import CacheError, CNIError, JSONError
 from ...libcni.files import read_file
 from ..addresses import packed, result_addresses
 from ..errors import HostError
+from ..json_text import parse_json
 from ..lock import LOCK_PATH
 from ..netns import boot_id
 from ..paths import replace_unsynced, stage_unsynced
@@ -420,12 +421,12 @@ class AttachmentStore:
 
         shared = SharedFootprints()
         try:
-            data = json.loads(read_file(self.shared_path, cache.LARGEST, follow=False))
+            data = parse_json(read_file(self.shared_path, cache.LARGEST, follow=False))
             text = str(data["text"])
             if data["digest"] != seal_of(text, data["boot_id"]):
                 raise ValueError("changed")
             if data["boot_id"] == boot_id():
-                shared = SharedFootprints.from_data(json.loads(text))
+                shared = SharedFootprints.from_data(parse_json(text))
         except FileNotFoundError:
             pass
         except OSError as error:

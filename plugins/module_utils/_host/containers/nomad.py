@@ -10,12 +10,12 @@ has finished counts as alive until Nomad forgets it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..errors import HostError
+from ..json_text import parse_json
 from ..paths import absolute
 from ..processes import processes
 from .client import unusable
@@ -72,8 +72,8 @@ def _config(address: str) -> Dict[str, Any]:
         said = body[:200].decode("utf-8", "replace").strip()
         unusable(SOURCE, f"the agent at {address} answered with the status {status}: {said}", _REMEDY)
     try:
-        answer = json.loads(body.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        answer = parse_json(body)
+    except ValueError as error:
         unusable(SOURCE, f"the answer of the agent at {address} is not valid JSON ({error})", _REMEDY)
     return _object(_object(answer, "its root").get("config"), "config")
 

@@ -16,6 +16,7 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Op
 
 from .. import commands
 from ..errors import HostError
+from ..json_text import parse_json
 
 # Texts; readers of whole states keep them among keys that have numbers, too.
 ChainKey = Tuple[Any, ...]
@@ -256,11 +257,11 @@ def _query_nft(found: FoundChains) -> Optional[List[Any]]:
         done = commands.run_command(argv, TIMEOUT)
         if done.rc != 0:
             raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
+        entries = parse_json(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
     except HostError as error:
         found.unread[(NFTABLES,)] = error
         return None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         found.unread[(NFTABLES,)] = commands.failure(argv, "its output is not JSON of nftables")
         return None
     return entries if isinstance(entries, list) else [entries]
@@ -284,7 +285,7 @@ def parse_nftables(found: FoundChains, entries: Any, shown: Container[Tuple[str,
             name = "" if kind == TABLE else _text(body["chain" if kind == "rule" else "name"])
             if (family, table) not in shown:
                 _add_entry(found, kind, (NFTABLES, family, table), name, body)
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             where = (NFTABLES, *(part for part in (family, table, name) if part))
             text = repr(entry)
             found.unread.setdefault(where if table else (*where, "", "", text), _not_understood("nft", text))
@@ -361,9 +362,9 @@ def replayed(backend: str, rule: str) -> Any:
     if backend != NFTABLES:
         return rule_line(rule)
     try:
-        content = json.loads(rule)
+        content = parse_json(rule)
         if rule_text(content) == rule:
             return content
-    except (AttributeError, RecursionError, TypeError) as error:
+    except (AttributeError, TypeError) as error:
         raise ValueError(str(error)) from error
     raise ValueError("no rule of nftables")

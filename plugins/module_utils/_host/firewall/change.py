@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from .. import commands
 from ..errors import HostError
+from ..json_text import parse_json
 from .chains import (
     CHAIN,
     FAMILIES,
@@ -243,7 +244,7 @@ def _nft_commands(repairs: Sequence[ChainRepair], present: FoundChains) -> List[
             standing = zip(chain_now.rules if chain_now else (), present.handles.get(repair.key, ()))
             rules += _nft_rules(repair, list(standing))
             continue
-        elements = [json.loads(text) for text in repair.wanted if chain_now is None or text not in chain_now.rules]
+        elements = [parse_json(text) for text in repair.wanted if chain_now is None or text not in chain_now.rules]
         if chain_now is None:
             made.append({"add": {kind: {**(repair.body or {}), **where}}})
         if elements:

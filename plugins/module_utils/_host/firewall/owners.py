@@ -11,10 +11,10 @@ plugins/meta/portmap, pkg/link/spoofcheck.go.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..json_text import parse_json
 from ..problems import WARNING, problem
 from .chains import (
     BACKENDS,
@@ -421,7 +421,7 @@ def _nft_rules(found: FoundChains, family: str, table: str, *chains: str) -> Lis
         texts = found.chains[key].rules if key in found.chains else []
         # The kernel never gives a handle to a second rule of a table.
         for text, handle in zip(texts, found.handles.get(key, ())):
-            body = json.loads(text)
+            body = parse_json(text)
             rules.append(_NftRule(Rule((*key, text), handle), str(body.get("comment") or ""), body["expr"]))
     return rules
 

@@ -8,13 +8,13 @@ addresses. What may be of several containers is nobody's.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from ..firewall.chains import CHAIN, NFTABLES, jumps_of, words_of
 from ..firewall.kinds import chain_name, instance_hash
 from ..firewall.owners import SPOOF_CHAIN, SPOOF_COMMENT, chain_kind, of_forward, of_iptables
+from ..json_text import parse_json
 from ..kernel.objects import ObjectKey
 from .object_kinds import CHAIN_KEY_LENGTH
 
@@ -105,7 +105,7 @@ def _comment(backend: str, rule: str) -> str:
         words = words_of(rule)
         return next((value for option, value in zip(words, words[1:]) if option == "--comment"), "")
     try:
-        content = json.loads(rule or "{}")
+        content = parse_json(rule or "{}")
     except ValueError:
         return ""
     comment = content.get("comment") if isinstance(content, dict) else None

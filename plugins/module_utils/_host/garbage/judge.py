@@ -10,6 +10,7 @@ from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
 
 from ..containers.live import LiveSet
 from ..errors import HostError
+from ..json_text import parse_json
 from .candidate import Candidate, GcSettings, when
 
 PATH = "/run/podwire-cni/gc-seen"
@@ -49,10 +50,10 @@ def _read(path: str, now: float) -> Dict[str, float]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
-            found = json.loads(stream.read(_MAX_SIZE).decode("utf-8"))
+            found = parse_json(stream.read(_MAX_SIZE))
         # A time in the future was not written since this boot.
         return {str(key): float(moment) for key, moment in found.items() if 0 <= float(moment) <= now}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError):
         # Only time is lost: everything counts as seen for the first time.
         return {}
 

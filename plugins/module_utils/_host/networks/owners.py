@@ -11,6 +11,7 @@ from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..binaries.types import types_of
 from ..confdir import ConfFile
+from ..json_text import parse_json
 from ..kinds import text_of
 
 
@@ -26,7 +27,7 @@ def injected(current: Optional[bytes], desired: bytes, of_others: Callable[[str]
 
 def with_injected(desired: bytes, plugins: List[Dict[str, Any]]) -> bytes:
     """Return the conflist *desired* with *plugins* at the end of its chain, where their owners put them."""
-    data = json.loads(desired.decode("utf-8"))
+    data = parse_json(desired)
     data["plugins"] = data["plugins"] + plugins
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 

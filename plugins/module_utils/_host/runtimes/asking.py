@@ -6,7 +6,6 @@ STATUS exists since version 1.1.0. A plugin that does not have it says nothing: 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
@@ -20,6 +19,7 @@ from ..binaries.usable import Binaries
 from ..confdir import paths_of
 from ..errors import HostError
 from ..executor import SafeExecutor
+from ..json_text import parse_json
 from ..kinds import text_of
 from ..problems import ERROR, WARNING, Finding
 from ..secrets import mask_text
@@ -104,7 +104,7 @@ def mismatch(runtime: Runtime, status: CriStatus) -> Optional[Finding]:
 
 def _plain(network: Network) -> List[Any]:
     """Return the plugin objects as Python's own JSON reads them, as in the answer."""
-    return [json.loads(gojson.dumps(plugin)) for plugin in network.plugins]
+    return [parse_json(gojson.dumps(plugin)) for plugin in network.plugins]
 
 
 # ---- STATUS

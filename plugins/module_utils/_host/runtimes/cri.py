@@ -6,13 +6,13 @@ Most hosts have no client, and gRPC for Python is large.
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from ..errors import HostError
+from ..json_text import parse_json
 from ..trust import check_socket
 
 _TIMEOUT = 10.0
@@ -75,7 +75,7 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
     except socket.timeout as error:
         text = f"{address} does not report its networks: no complete answer within {timeout:g} s"
         raise HostError(text, code="not_answered") from error
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
 
 
@@ -92,7 +92,7 @@ def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
         pair = _message(raw)
         key, value = pair[1][0].decode("utf-8", "replace"), pair.get(2, [b""])[0].decode("utf-8", "replace")
         if key == "cniconfig":
-            loaded = [entry for entry in (json.loads(value) or {}).get("Networks") or [] if entry["IFName"] != "lo"]
+            loaded = [entry for entry in (parse_json(value) or {}).get("Networks") or [] if entry["IFName"] != "lo"]
             networks = [str(network["Config"]["Name"]) for network in loaded]
             chains = [_chain(network["Config"]) for network in loaded]
         elif key.startswith(_LAST_LOAD):
@@ -104,7 +104,7 @@ def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
 def _chain(config: Dict[str, Any]) -> List[Any]:
     """Return the plugin objects of a network as they were loaded, an empty list if they are not told."""
     try:
-        return [json.loads(plugin["Source"]) for plugin in config["Plugins"]]
+        return [parse_json(plugin["Source"]) for plugin in config["Plugins"]]
     except (KeyError, TypeError, ValueError):
         return []
 

@@ -8,7 +8,6 @@ containers do not notice (Nomad client/fingerprint/cni.go: a reloadable fingerpr
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -19,6 +18,7 @@ from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tu
 
 from .. import nomad_api
 from ..errors import HostError
+from ..json_text import parse_json
 from ..plan import SAFE, Step
 from ..processes import Process
 from ..trust import check_trusted
@@ -121,7 +121,7 @@ class Nomad(Runtime):
                 raise ValueError("it names no node")
             answer = _get(address, self.port, f"/v1/node/{node}", end)["NodeResources"]["Networks"] or []
             modes = [entry["Mode"] for entry in answer if isinstance(entry.get("Mode"), str)]
-        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             why = "they are not in its answer" if isinstance(error, (LookupError, TypeError, AttributeError)) else error
             raise HostError(f"{what} does not tell its networks: {why}", code="not_answered") from error
         names = sorted({mode[len(_MODE) :] for mode in modes if mode.startswith(_MODE)})
@@ -198,7 +198,7 @@ def _value(kind: str, word: str) -> Any:
     if kind == "name":
         return {"true": True, "false": False, "null": None}[word]
     if kind == "text":
-        return json.loads(word)
+        return parse_json(word)
     if kind not in ("number", "heredoc"):
         raise ValueError
     return int(word) if word.isdigit() and len(word) < 40 else None
@@ -249,7 +249,7 @@ def _get(address: str, port: int, path: str, end: float) -> Dict[str, Any]:
     if status != 200:
         hint = " (it has ACLs; set NOMAD_TOKEN in the task's environment)" if status == 403 else ""
         raise ValueError(f"the answer to GET {path} has the status {status}{hint}")
-    document = json.loads(body.decode("utf-8", "replace"))
+    document = parse_json(body.decode("utf-8", "replace"))
     if not isinstance(document, dict):
         raise ValueError(f"GET {path}: the answer is no object")
     return document

@@ -6,13 +6,13 @@ podman itself is not run: on its first run, it would create its databases and ch
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import commands
 from ..addresses import packed, prefix_length
 from ..errors import HostError
+from ..json_text import parse_json
 from ..kinds import HOST_LOCAL, member_of, object_of, text_of
 from ..processes import Process
 from . import reading
@@ -103,9 +103,9 @@ class Podman(Runtime):
         if done.rc != 0 and not missing:
             raise commands.failure(argv[:3], f"exit status {done.rc}", done.stderr)
         try:
-            answer = json.loads(done.stdout[:_MOST].decode("utf-8", "replace") or "[]")
+            answer = parse_json(done.stdout[:_MOST].decode("utf-8", "replace") or "[]")
             known = [entry["name"] for entry in answer if isinstance(entry["name"], str)]
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
+        except (ValueError, LookupError, TypeError) as error:
             text = f"{program} network inspect does not print its networks"
             raise HostError(text, code="not_answered") from error
         if not missing and set(names) - set(known):

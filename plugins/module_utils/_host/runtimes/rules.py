@@ -9,7 +9,6 @@ folders, ``loadOnlyInlinedPlugins`` and conflists without ``plugins`` are new in
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Callable, Iterator, List, Optional, Sequence
@@ -19,6 +18,7 @@ from ...libcni.errors import ConfigError, JSONError
 from ..binaries.types import types_of
 from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
+from ..json_text import parse_json
 from ..kinds import text_of
 from .profiles import ENDS, FIRST, OWN, SKIPPED, SPOILS
 from .runtime import Network, Runtime, Verdict
@@ -327,8 +327,8 @@ def _is_labelled(file: ConfFile, label: str) -> bool:
     if not label or label.encode() not in (file.text or b""):
         return False
     try:
-        labels = json.loads((file.text or b"").decode("utf-8")).get("nerdctlLabels")
-    except (ValueError, AttributeError, RecursionError):
+        labels = parse_json(file.text or b"").get("nerdctlLabels")
+    except (ValueError, AttributeError):
         return False
     return isinstance(labels, dict) and label in labels
 

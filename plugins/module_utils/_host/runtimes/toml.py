@@ -18,6 +18,7 @@ import re
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 from ..errors import HostError
+from ..json_text import parse_json
 
 _NAME = r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'"""
 _KEY = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
@@ -68,7 +69,7 @@ def _loads(text: str) -> Table:
             else:
                 place = words.index("=")
                 key = _names(words[:place])
-                _at(table, key[:-1])[key[-1]] = json.loads(" ".join(_in_json(words[place + 1 :])))
+                _at(table, key[:-1])[key[-1]] = parse_json(" ".join(_in_json(words[place + 1 :])))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             # Not the words: they may be a password.
             raise ValueError(f"line {line}") from error
@@ -133,7 +134,7 @@ def _string(word: str) -> str:
     quotes = 3 if word[:3] in ('"""', "'''") else 1
     raw = word[quotes:-quotes]
     raw = raw[1:] if quotes == 3 and raw.startswith("\n") else raw
-    return raw if word[0] == "'" else str(json.loads(f'"{_ESCAPE.sub(_of_json, raw)}"', strict=False))
+    return raw if word[0] == "'" else str(parse_json(f'"{_ESCAPE.sub(_of_json, raw)}"', strict=False))
 
 
 def _of_json(match: re.Match[str]) -> str:

@@ -44,6 +44,7 @@ from ..footprints.recorder import (
 )
 from ..footprints.rehearsed import Rehearsed
 from ..footprints.state import read_stores
+from ..json_text import parse_json
 from ..kernel.objects import ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
@@ -273,12 +274,12 @@ class Rehearsal:
     def understand(self, answer: bytes) -> Rehearsed:
         """Return what the ADD changed, in the names of the host. Raises HostError ``not_rehearsed``."""
         try:
-            data = json.loads(answer)
+            data = parse_json(answer)
             result = data["result"]
             owned = {tuple(owner): objects_of(rows) for owner, rows in data["owned"]}
             inside = objects_of(data["inside"])
             order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, IndexError) as error:
             raise HostError(f"the rehearsal cannot be read: {error}", code="not_rehearsed") from error
         if not self._is_new and sorted(result_addresses(result)) != sorted(self._attached.ips):
             raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")

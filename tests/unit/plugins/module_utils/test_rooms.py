@@ -56,13 +56,13 @@ LONGER = {
 PAYLOAD = {
     "cni_attach": (104, 860, 59),
     "cni_conf": (101, 745, 55),
-    "cni_gc": (88, 675, 71),
-    "cni_host": (197, 1560, 39),
-    "cni_info": (154, 1210, 34),
-    "cni_netns": (13, 80, 12),
-    "cni_plugins": (68, 470, 21),
+    "cni_gc": (87, 665, 72),
+    "cni_host": (182, 1510, 40),
+    "cni_info": (144, 1180, 35),
+    "cni_netns": (16, 102, 12),
+    "cni_plugins": (62, 460, 21),
     "cni_report": (1, 20, 1),
-    "cni_smoke": (99, 745, 59),
+    "cni_smoke": (92, 740, 60),
 }
 
 

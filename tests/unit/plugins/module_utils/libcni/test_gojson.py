@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 
 import pytest
@@ -260,6 +261,24 @@ def test_type_names():
 
 def nested(depth):
     return ["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth, '{"a":1,"a":' * depth + "1" + "}" * depth]
+
+
+def test_the_levels_of_a_text_are_known_before_it_is_parsed():
+    source = random.Random(1)
+
+    def value(levels):
+        if levels == 0:
+            return source.choice(["", "[", "]]", '\\"[', "{\\", '"', "\\\\", "é{", 1, None])
+        inner = value(levels - 1)
+        shallow = value(source.randrange(min(levels, 3)))
+        return [inner, shallow] if source.random() < 0.5 else {source.choice(["a", '"[', "\\"]): inner, "b": shallow}
+
+    for _number in range(500):
+        levels = source.randrange(12)
+        text = json.dumps(value(levels), ensure_ascii=source.random() < 0.5)
+        assert not gojson.is_deeper(text, levels)
+        assert levels == 0 or gojson.is_deeper(text, levels - 1)
+    assert gojson.is_deeper('["]]]]", ' * 600, 500)
 
 
 @pytest.mark.parametrize("text", nested(500))
