@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..module_utils._host.problems import errors_of, summary
+from ..module_utils._host.problems import errors_of, rows, summary
 from ..module_utils._host.problems import strict as with_strict
 from ..plugin_utils._conf.multus import absent_networks, multinet_networks, multus_network
 from ..plugin_utils._conf.nads import CheckedNads
@@ -105,10 +105,10 @@ def cni_nads(
     if not isinstance(namespace or "", str):
         raise ValueError("namespace must be a string")
     as_errors, as_problems = _flag("strict", strict), _flag("problems", problems)
-    checked = CheckedNads(nads, validate, namespace or "", file)
+    checked = CheckedNads(nads, validate, namespace or "", file or "")
     found = with_strict(checked.problems) if as_errors else checked.problems
     if as_problems:
-        return found
+        return rows(found)
     if errors_of(found):
         raise ValueError(summary(found))
     return checked.manifests
@@ -123,8 +123,8 @@ def cni_problems(
         raise ValueError(f"the input must be a mapping or JSON text, not {_kind(conf)}")
     as_errors = _flag("strict", strict)
     source = DataSource(conf) if isinstance(conf, dict) else TextSource(conf)
-    problems = Checked(source, file, name, [*validate, ALONE] if "schema" in validate else validate).problems
-    return with_strict(problems) if as_errors else problems
+    problems = Checked(source, file or "", name, [*validate, ALONE] if "schema" in validate else validate).problems
+    return rows(with_strict(problems) if as_errors else problems)
 
 
 class FilterModule:

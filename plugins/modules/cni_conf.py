@@ -465,6 +465,7 @@ code:
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.planner import plan_networks
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
+from ..module_utils._host.problems import rows
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -490,7 +491,7 @@ def main():
     result = dict(result_of(module, plan), confirmed=confirmed)
     if module.params["configure"] is not None:
         result["configured"] = plan.configured
-    finish(module, plan, networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)
+    finish(module, plan, networks=plan.networks, effective=plan.effective, problems=rows(plan.problems), **result)
 
 
 if __name__ == "__main__":

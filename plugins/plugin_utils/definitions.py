@@ -11,7 +11,7 @@ import yaml
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS
-from ..module_utils._host.problems import errors_of, summary
+from ..module_utils._host.problems import error_of, errors_of
 from ..module_utils.libcni import gojson
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, NetworkDefinition
 from ._conf.nads import CheckedNads
@@ -136,7 +136,7 @@ def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
     manifests = Definitions(given, sources).every(namespace)
     problems = errors_of(CheckedNads(manifests, LEVELS).problems)
     if problems:
-        raise HostError(summary(problems), problems[0]["code"], problems=problems)
+        raise error_of(problems)
     found = []
     for manifest in manifests:
         config = (manifest.get("spec") or {}).get("config")

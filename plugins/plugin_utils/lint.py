@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from ..module_utils._host.json_text import parse_json
-from ..module_utils._host.problems import ERROR, problem
+from ..module_utils._host.problems import ERROR, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.nads import YAML_MISSING, CheckedNads
@@ -35,10 +35,10 @@ class Unavailable(Exception):
     """The file cannot be checked here; the message says why."""
 
 
-def problems_of(path: str) -> list[dict[str, Any]]:
+def problems_of(path: str) -> list[Finding]:
     """Return the problems of a file; none if it is neither a network nor a manifest. Raises Unavailable."""
     text = _read(path)
-    if isinstance(text, dict):
+    if isinstance(text, Finding):
         return [text]
     if path.endswith(MANIFESTS):
         # Many manifests of other kinds are templates, which are not YAML.
@@ -67,11 +67,11 @@ def _read(path: str) -> Any:
     except OSError as error:
         raise Unavailable(f"cannot read {path}: {error.strerror}") from error
     if len(content) > MAX_SIZE:
-        return problem(ERROR, "src_unreadable", "the file is larger than 1 MiB; no network needs as much", path)
+        return Finding(ERROR, "src_unreadable", "the file is larger than 1 MiB; no network needs as much", file=path)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return problem(ERROR, "not_utf8", "the file is not UTF-8; save it as UTF-8", path)
+        return Finding(ERROR, "not_utf8", "the file is not UTF-8; save it as UTF-8", file=path)
 
 
 def _kind(text: str) -> Optional[str]:
@@ -88,11 +88,11 @@ def _kind(text: str) -> Optional[str]:
     return "network" if "cniVersion" in document or "plugins" in document else None
 
 
-def line_of(entry: dict[str, Any]) -> str:
-    """Return a problem as compilers write it: FILE:LINE:COLUMN: LEVEL: MESSAGE [CODE]."""
-    place = [entry["file"] or "", *([str(entry["line"]), str(entry["column"])] if entry["line"] else [])]
-    pointer = f"{entry['pointer']}: " if entry["pointer"] else ""
-    text = f"{':'.join(place)}: {entry['level']}: {pointer}{entry['message']} [{entry['code']}]"
+def line_of(finding: Finding) -> str:
+    """Return it as compilers write it: FILE:LINE:COLUMN: LEVEL: MESSAGE [CODE]."""
+    place = [finding.file, *([str(finding.line), str(finding.column)] if finding.line else [])]
+    pointer = f"{finding.pointer}: " if finding.pointer else ""
+    text = f"{':'.join(place)}: {finding.level}: {pointer}{finding.message} [{finding.code}]"
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -121,10 +121,10 @@ def main(words: Optional[Sequence[str]] = None) -> int:
             status = 2
             continue
         found = with_strict(found) if arguments.strict else found
-        for entry in found:
-            if entry["level"] == ERROR or not arguments.quiet:
-                print(line_of(entry))
-        if status == 0 and any(entry["level"] == ERROR for entry in found):
+        for finding in found:
+            if finding.level == ERROR or not arguments.quiet:
+                print(line_of(finding))
+        if status == 0 and errors_of(found):
             status = 1
     return status
 

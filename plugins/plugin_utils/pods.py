@@ -10,7 +10,7 @@ from typing import Any, Optional
 from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.json_text import parse_json
-from ..module_utils._host.problems import errors_of, summary
+from ..module_utils._host.problems import error_of, errors_of
 from ..module_utils.libcni.multi.configuration import MultusConf
 from ..module_utils.libcni.multi.definitions import NetworkDefinition
 from ..module_utils.libcni.multi.delegates import Delegate
@@ -112,7 +112,7 @@ class PodEntries:
             return None
         if key not in self._checked:
             found = errors_of(CheckedNads([manifest], LEVELS).problems)
-            self._checked[key] = HostError(summary(found), found[0]["code"], problems=found) if found else None
+            self._checked[key] = error_of(found) if found else None
         error = self._checked[key]
         if error is not None:
             raise error

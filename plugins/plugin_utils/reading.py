@@ -13,7 +13,7 @@ from ansible.plugins.loader import lookup_loader
 from ansible.utils.display import Display
 
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.problems import WARNING, errors_of, place, strict, summary
+from ..module_utils._host.problems import WARNING, error_of, errors_of, rows, strict
 from ..module_utils._host.secrets import one_line
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ._conf.networks import LEVELS, CheckedNetworks
@@ -118,10 +118,9 @@ class RenderingAction(ReadingAction):
             raise HostError(f"{needed}, or leave 'schema' out of 'validate'", "missing_required_lib", problems=[])
         # The module itself refuses a value that is not a boolean.
         problems = strict(checked.problems) if boolean(options.get("strict"), strict=False) else checked.problems
-        for entry in problems:
-            if entry["level"] == WARNING:
-                Display().warning(one_line(f"[{entry['code']}] {place(entry)}{entry['message']}"))
-        errors = errors_of(problems)
-        if errors:
-            raise HostError(summary(problems), errors[0]["code"], problems=problems)
-        return checked.rendered, problems
+        for finding in problems:
+            if finding.level == WARNING:
+                Display().warning(one_line(f"[{finding.code}] {finding.sentence}"))
+        if errors_of(problems):
+            raise error_of(problems)
+        return checked.rendered, rows(problems)

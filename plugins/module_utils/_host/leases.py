@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Opt
 from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
 from .kinds import lease_dir
-from .problems import WARNING, problem
+from .problems import WARNING, Finding
 
 _MAX_SIZE = 4096
 
@@ -74,7 +74,7 @@ def _folders(path: str) -> List[str]:
         return []
 
 
-def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]]:
+def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Finding]]:
     """Return the leases of one store, sorted by address, and its problems.
 
     Reads without host-local's lock: each file is written by a single write, and a reader that created the lock file
@@ -82,11 +82,11 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str
     """
     folder = os.path.join(data_dir, network)
     leases: List[Lease] = []
-    problems: List[Dict[str, Any]] = []
+    problems: List[Finding] = []
     try:
         names = os.listdir(folder)
     except OSError as error:
-        problems.append(problem(WARNING, "leases_unreadable", f"cannot list the store: {error.strerror}", folder))
+        problems.append(Finding(WARNING, "leases_unreadable", f"cannot list the store: {error.strerror}", file=folder))
         return leases, problems
     for name in names:
         if name == "lock" or name.startswith("last_reserved_ip."):
@@ -94,16 +94,18 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str
         path = os.path.join(folder, name)
         text, status = _content(path)
         if not packed(name) or text is None:
-            problems.append(problem(WARNING, "lease_unknown", "this file is not a lease of host-local", path))
+            problems.append(Finding(WARNING, "lease_unknown", "this file is not a lease of host-local", file=path))
             continue
         lines = text.splitlines()
         container_id = lines[0].strip() if lines else ""
         if not container_id:
-            problems.append(problem(WARNING, "lease_empty", "the lease is empty, so no DEL will ever free it", path))
+            problems.append(
+                Finding(WARNING, "lease_empty", "the lease is empty, so no DEL will ever free it", file=path)
+            )
         ifname = lines[1].strip() if len(lines) > 1 else ""
         leases.append(Lease(data_dir, network, name, container_id, ifname, text, status))
     leases.sort(key=lambda lease: packed(lease.ip))
-    problems.sort(key=lambda entry: str(entry["file"]))
+    problems.sort(key=lambda finding: finding.file)
     return leases, problems
 
 

@@ -13,11 +13,11 @@ import os
 import shlex
 import stat
 import sys
-from typing import Any, BinaryIO, Dict, Iterable, List, Optional
+from typing import BinaryIO, Dict, Iterable, List, Optional
 
 from ..libcni.files import open_file
 from .errors import HostError
-from .problems import WARNING, problem
+from .problems import Finding, unreadable
 
 # (e_machine, byte order) -> a word: as uname -m prints it, the family for arm and i386, with the byte order for mips.
 MACHINES = {
@@ -177,14 +177,14 @@ def open_trusted(path: str) -> int:
     return fd
 
 
-def untrusted(paths: Iterable[str]) -> List[Dict[str, Any]]:
+def untrusted(paths: Iterable[str]) -> List[Finding]:
     """Return a problem for each file or directory that lets users other than root change some of *paths*."""
-    found: Dict[str, Dict[str, Any]] = {}
+    found: Dict[str, Finding] = {}
     for path in paths:
         try:
             check_trusted(path)
         except HostError as error:
-            found.setdefault(error.msg, problem(WARNING, error.code, error.msg, error.facts.get("file", path)))
+            found.setdefault(error.msg, unreadable(error, file=error.facts.get("file", path)))
     return list(found.values())
 
 

@@ -21,7 +21,6 @@ from .errors import (
     PluginListError,
     ResultError,
     ValidationError,
-    VersionError,
     quote,
 )
 from .exec import exec_plugin_with_result
@@ -193,7 +192,7 @@ class CNIConfig:
         # A string given instead of a pair must not count as a pair of its first two letters.
         pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in valid]
         errors = self._delete_stale(lst, {(pair["containerID"], pair["ifname"]) for pair in pairs})
-        if _at_least(lst.cni_version, "1.1.0"):
+        if version.is_at_least(lst.cni_version, "1.1.0"):
             values = {
                 "name": lst.name,
                 "cniVersion": lst.cni_version,
@@ -240,7 +239,7 @@ class CNIConfig:
     def get_status_network_list(self, lst: NetworkConfigList) -> None:
         """STATUS: raise what the first plugin raises that is not ready; before 1.1.0 every network is ready."""
         validate_network_name(lst.name)
-        if not _at_least(lst.cni_version, "1.1.0"):
+        if not version.is_at_least(lst.cni_version, "1.1.0"):
             return
         for plugin in lst.plugins:
             try:
@@ -343,14 +342,6 @@ def _validate(name: str, rt: RuntimeConf) -> None:
 def _require_check(cni_version: str) -> None:
     if not version.greater_than_or_equal_to(cni_version, "0.4.0"):
         raise CheckNotSupportedError(cni_version)
-
-
-def _at_least(cni_version: str, minimum: str) -> bool:
-    """Compare versions; an invalid one is older than all others."""
-    try:
-        return version.greater_than_or_equal_to(cni_version, minimum)
-    except VersionError:
-        return False
 
 
 def _build_one_config(

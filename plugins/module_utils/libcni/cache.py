@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import re
 
 from . import gojson
 from .errors import CacheError, JSONError, os_error_text, quote
@@ -34,7 +35,6 @@ _LONGEST_NAME = 255
 _DIGITS, _SUFFIX = 16, ".tmp"
 # With the rest it fits into the bytes of a name. Longer names that begin alike count as one.
 _LONGEST_PREFIX = 220
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _STRINGS = {
     "kind": "kind",
     "containerId": "container_id",
@@ -140,8 +140,7 @@ def _decode_bytes(value: t.Any) -> bytes:
     text = gojson.as_string(value, "config")
     # a2b_base64 skips characters outside of base64, which Go refuses. Line breaks are skipped by Go as well.
     text = text.replace("\r", "").replace("\n", "")
-    digits = text.rstrip("=")
-    if len(text) % 4 or len(text) - len(digits) > 2 or not _BASE64.issuperset(digits):
+    if len(text) % 4 or not re.fullmatch("[A-Za-z0-9+/]*={0,2}", text):
         raise JSONError("json: cannot unmarshal string into field config: it is not base64")
     return binascii.a2b_base64(text)
 

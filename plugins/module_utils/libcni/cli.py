@@ -20,7 +20,7 @@ from .api import CNIConfig, RuntimeConf
 from .conf import NetworkConfigList, load_network_conf
 from .errors import CNIError, ConfigError, ValidationError, os_error_text, quote
 from .invoke import Executor
-from .validate import is_host_netns, validate_container_id, validate_if_name
+from .validate import is_host_netns, is_overridden, validate_container_id, validate_if_name
 
 DEFAULT_NET_DIR = "/etc/cni/net.d"
 DEFAULT_IF_NAME = "eth0"
@@ -225,7 +225,7 @@ def _cni() -> CNIConfig:
 def _runtime_conf(args: argparse.Namespace) -> RuntimeConf:
     net_ns = os.path.abspath(args.netns)
     # Go's skel refuses it only in the plugin, after the work is done.
-    if os.environ.get("CNI_NETNS_OVERRIDE", "").upper() not in ("1", "TRUE") and is_host_netns(net_ns):
+    if not is_overridden(os.environ.get("CNI_NETNS_OVERRIDE", "")) and is_host_netns(net_ns):
         raise _UsageError(
             f"host_netns: {quote(net_ns)} is the network namespace of this host, not that of a container; set "
             "CNI_NETNS_OVERRIDE=1 to use it anyway"

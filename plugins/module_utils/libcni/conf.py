@@ -15,14 +15,13 @@ from .errors import (
     JSONError,
     NoConfigsFoundError,
     NotFoundError,
-    ValidationError,
     VersionError,
     os_error_text,
     quote,
 )
 from .fields import decode_dns
 from .files import read_file
-from .validate import validate_network_name
+from .validate import is_name, validate_network_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -286,7 +285,7 @@ def network_conf_from_file(
     except ConfigError as exc:
         exc.path = path
         raise
-    if not conf.load_only_inlined_plugins and _is_network_name(conf.name):
+    if not conf.load_only_inlined_plugins and conf.name and is_name(conf.name):
         known = drop_ins_of(conf.name) if drop_ins_of else None
         drop_ins = network_plugin_confs_from_files(os.path.dirname(path), conf.name) if known is None else known
         conf.plugins.extend(drop_ins)
@@ -294,14 +293,6 @@ def network_conf_from_file(
     if not conf.plugins:
         raise ConfigError("no plugin configs found", path)
     return conf
-
-
-def _is_network_name(name: str) -> bool:
-    try:
-        validate_network_name(name)
-    except ValidationError:
-        return False
-    return True
 
 
 def conf_list_from_conf(original: PluginConfig) -> NetworkConfigList:

@@ -7,6 +7,7 @@ The delegate is found by CNI_PATH of this process' environment and gets that env
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from .errors import ERR_INVALID_NETWORK_CONFIG, CNIError, PluginError
 from .exec import exec_plugin_with_result
@@ -28,28 +29,13 @@ def delegate_add(plugin: str, net_conf: bytes, timeout: float | None = None) -> 
     return exec_plugin_with_result(_find(plugin), net_conf, delegate_args("ADD"), Executor(), timeout)
 
 
-def delegate_check(plugin: str, net_conf: bytes, timeout: float | None = None) -> None:
-    """CHECK."""
-    _delegate("CHECK", plugin, net_conf, timeout)
-
-
-def delegate_delete(plugin: str, net_conf: bytes, timeout: float | None = None) -> None:
-    """DEL."""
-    _delegate("DEL", plugin, net_conf, timeout)
-
-
-def delegate_status(plugin: str, net_conf: bytes, timeout: float | None = None) -> None:
-    """STATUS."""
-    _delegate("STATUS", plugin, net_conf, timeout)
-
-
-def delegate_gc(plugin: str, net_conf: bytes, timeout: float | None = None) -> None:
-    """GC."""
-    _delegate("GC", plugin, net_conf, timeout)
-
-
-def _delegate(command: str, plugin: str, net_conf: bytes, timeout: float | None) -> None:
+def _delegate(command: str, plugin: str, net_conf: bytes, timeout: float | None = None) -> None:
     Executor().exec_plugin(_find(plugin), net_conf, delegate_args(command), timeout)
+
+
+# Each takes the plugin, its configuration, and a timeout.
+delegate_check, delegate_delete = partial(_delegate, "CHECK"), partial(_delegate, "DEL")
+delegate_status, delegate_gc = partial(_delegate, "STATUS"), partial(_delegate, "GC")
 
 
 def _find(plugin: str) -> str:
@@ -67,24 +53,13 @@ def ipam_add(args: CmdArgs, timeout: float | None = None) -> Result:
     return result
 
 
-def ipam_check(args: CmdArgs, timeout: float | None = None) -> None:
-    """CHECK."""
-    delegate_check(_ipam(args), args.stdin_data, timeout)
+def _delegate_ipam(command: str, args: CmdArgs, timeout: float | None = None) -> None:
+    _delegate(command, _ipam(args), args.stdin_data, timeout)
 
 
-def ipam_delete(args: CmdArgs, timeout: float | None = None) -> None:
-    """DEL."""
-    delegate_delete(_ipam(args), args.stdin_data, timeout)
-
-
-def ipam_status(args: CmdArgs, timeout: float | None = None) -> None:
-    """STATUS."""
-    delegate_status(_ipam(args), args.stdin_data, timeout)
-
-
-def ipam_gc(args: CmdArgs, timeout: float | None = None) -> None:
-    """GC."""
-    delegate_gc(_ipam(args), args.stdin_data, timeout)
+# Each takes what the callback got, and a timeout.
+ipam_check, ipam_delete = partial(_delegate_ipam, "CHECK"), partial(_delegate_ipam, "DEL")
+ipam_status, ipam_gc = partial(_delegate_ipam, "STATUS"), partial(_delegate_ipam, "GC")
 
 
 def _ipam(args: CmdArgs) -> str:

@@ -52,7 +52,10 @@ def parse_ip(text: str) -> bytes | None:
     if any(part.startswith("0") and part != "0" for part in dotted):
         return None
     if ":" not in text:
-        return _parse_ipv4(dotted)
+        is_ipv4_text = len(dotted) == 4 and all(
+            part.isdigit() and len(part) <= 3 and int(part) <= 255 for part in dotted
+        )
+        return bytes(map(int, dotted)) if is_ipv4_text else None
     # Imported here because it takes 5 ms, which only callers with IPv6 addresses need.
     import ipaddress
 
@@ -60,12 +63,6 @@ def parse_ip(text: str) -> bytes | None:
         return ipaddress.ip_address(text).packed
     except ValueError:
         return None
-
-
-def _parse_ipv4(parts: list[str]) -> bytes | None:
-    if len(parts) != 4 or not all(part.isdigit() and len(part) <= 3 and int(part) <= 255 for part in parts):
-        return None
-    return bytes(map(int, parts))
 
 
 def _dotted(text: str) -> list[str]:
@@ -112,13 +109,8 @@ def parse_cidr(text: str) -> tuple[bytes, int] | None:
     """Return an address' bytes and its prefix length, None for other text."""
     address, _slash, prefix = text.partition("/")
     packed = parse_ip(address)
-    if packed is None or not _is_prefix(prefix) or int(prefix) > len(packed) * 8:
-        return None
-    return packed, int(prefix)
-
-
-def _is_prefix(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_PREFIX
+    is_number = prefix.isascii() and prefix.isdigit() and len(prefix) <= _LONGEST_PREFIX
+    return None if packed is None or not is_number or int(prefix) > len(packed) * 8 else (packed, int(prefix))
 
 
 def is_ipv4(cidr: str) -> bool:

@@ -29,21 +29,14 @@ def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.B
     """Open what `read_file` would read."""
     # Checked before opening, as opening a device can have effects, and after it, as the path may have changed.
     _require_file(os.stat(path, follow_symlinks=follow), largest)
-    file = open(path, "rb", opener=_open_at_once if follow else _open_itself)  # noqa: SIM115  # the caller gets it
+    further = os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | further))  # noqa: SIM115  # for the caller
     try:
         _require_file(os.fstat(file.fileno()), largest)
     except OSError:
         file.close()
         raise
     return file
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _open_itself(path: str, flags: int) -> int:
-    return _open_at_once(path, flags | os.O_NOFOLLOW)
 
 
 def _require_file(status: os.stat_result, largest: int | None) -> None:

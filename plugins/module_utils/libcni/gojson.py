@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import typing as t
 
     _StrDict = t.Dict[str, t.Any]
+    _T = t.TypeVar("_T")
 else:
     _StrDict = dict
 
@@ -234,31 +235,27 @@ def fold(key: str) -> str:
     return key.lower().replace("\u017f", "s")
 
 
+def _typed(value: t.Any, empty: _T, where: str, wanted: str) -> _T:
+    if value is None:
+        return empty
+    if not isinstance(value, type(empty)):
+        raise _wrong_type(value, where, wanted)
+    return value
+
+
 def as_object(value: t.Any, where: str) -> dict[str, t.Any]:
     """Return `value` if it is an object, {} for null. Raises `JSONError`."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise _wrong_type(value, where, "object")
-    return value
+    return _typed(value, {}, where, "object")
 
 
 def as_list(value: t.Any, where: str) -> list[t.Any]:
     """Return `value` if it is an array, [] for null. Raises `JSONError`."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong_type(value, where, "array")
-    return value
+    return _typed(value, [], where, "array")
 
 
 def as_string(value: t.Any, where: str) -> str:
     """Return `value` if it is a string, "" for null. Raises `JSONError`."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong_type(value, where, "string")
-    return value
+    return _typed(value, "", where, "string")
 
 
 def string_over(before: str, value: t.Any, where: str) -> str:
@@ -268,11 +265,7 @@ def string_over(before: str, value: t.Any, where: str) -> str:
 
 def as_bool(value: t.Any, where: str) -> bool:
     """Return `value` if it is a boolean, False for null. Raises `JSONError`."""
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        raise _wrong_type(value, where, "bool")
-    return value
+    return _typed(value, False, where, "bool")
 
 
 def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _INT64_MAX) -> int:

@@ -30,6 +30,7 @@ from .kernel import (
     pack_nested,
     setns,
 )
+from .validate import is_overridden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,20 +48,18 @@ _LINK_SCOPE = 253
 _TRIES = 10
 
 
-class NamespaceError(CNIError):
+class _MissingError(CNIError):
+    def __init__(self, msg: str, gone: bool = False) -> None:
+        super().__init__(msg)
+        self.gone = gone
+
+
+class NamespaceError(_MissingError):
     """A network namespace that cannot be entered. `gone`: nothing is at its path."""
 
-    def __init__(self, msg: str, gone: bool = False) -> None:
-        super().__init__(msg)
-        self.gone = gone
 
-
-class LinkError(CNIError):
+class LinkError(_MissingError):
     """An interface that is not there, or that the kernel does not accept. `gone`: there is none of that name."""
-
-    def __init__(self, msg: str, gone: bool = False) -> None:
-        super().__init__(msg)
-        self.gone = gone
 
 
 class Link:
@@ -81,9 +80,6 @@ class Link:
         self.master = number_in(parts.get(10))
         self.peer = number_in(parts.get(5))
         self.up = bool(flags & _UP)
-
-    def __repr__(self) -> str:
-        return f"Link({self.name!r}, index={self.index}, kind={self.kind!r}, mac={self.mac!r}, up={self.up})"
 
 
 # ---- namespaces
@@ -117,7 +113,8 @@ def inside(where: str | int) -> t.Iterator[int]:
 def _enter(where: str | int, before: int) -> None:
     fd = where if isinstance(where, int) else _open(where)
     try:
-        if fd is not where and os.path.samestat(os.fstat(fd), os.fstat(before)) and not _overridden():
+        is_own = fd is not where and os.path.samestat(os.fstat(fd), os.fstat(before))
+        if is_own and not is_overridden(os.environ.get("CNI_NETNS_OVERRIDE", "")):
             raise NamespaceError("plugin's netns and netns from CNI_NETNS should not be the same")
         setns(fd)
     except OSError as exc:
@@ -126,10 +123,6 @@ def _enter(where: str | int, before: int) -> None:
     finally:
         if fd is not where:
             os.close(fd)
-
-
-def _overridden() -> bool:
-    return os.environ.get("CNI_NETNS_OVERRIDE", "").upper() in ("1", "TRUE")
 
 
 def _open(path: str) -> int:

@@ -27,10 +27,6 @@ class CommonArgs:
 
     IgnoreUnknown = False
 
-    def __repr__(self) -> str:
-        pairs = ((name, getattr(self, name)) for name in sorted(_fields(type(self))))
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
-
 
 class IPAddress(str):
     """An address without a prefix length, in canonical form; "" for none."""

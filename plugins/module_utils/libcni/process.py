@@ -216,16 +216,11 @@ class _Run:
     def _kill(self) -> None:
         # The plugin has not been waited for, so its PID, which is also that of the group, cannot be reused.
         self.killed = True
-        _kill_group(self.child.pid)
+        try:  # noqa: SIM105  # contextlib takes long to import
+            os.killpg(self.child.pid, signal.SIGKILL)
+        except OSError:  # The group has no processes left.
+            pass
         self._wait(time.monotonic(), KILL_WAIT)
-
-
-def _kill_group(number: int) -> None:
-    try:
-        os.killpg(number, signal.SIGKILL)
-    except OSError:
-        # The group has no processes left.
-        return
 
 
 def _exit_text(returncode: int | None) -> str:

@@ -121,10 +121,6 @@ class CmdArgs:
 
         return load_args(self.args, into)
 
-    def __repr__(self) -> str:
-        shown = ("container_id", "netns", "ifname", "args", "path")
-        return f"CmdArgs({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
-
 
 def plugin_main(
     add: Callback | None = None,
@@ -271,7 +267,7 @@ class _Call:
 
 
 def _refuse_own_namespace(args: CmdArgs) -> None:
-    if args.netns_override == "1" or args.netns_override.upper() == "TRUE":
+    if validate.is_overridden(args.netns_override):
         return
     try:
         same = os.path.samestat(os.stat(args.netns), os.stat("/proc/self/ns/net"))

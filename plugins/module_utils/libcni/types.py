@@ -173,7 +173,7 @@ class Result:
         if target not in _SHAPE_OF:
             raise ResultError(f"no converter for CNI result version {self.version} to {target}")
         data = self._data
-        for step in _STEPS[self._shape, _SHAPE_OF[target]]:
+        for step in _STEPS.get((self._shape, _SHAPE_OF[target]), ()):
             data = step(data)
         return Result({**data, "cniVersion": target})
 
@@ -251,8 +251,8 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
         elif name == "interfaces":
             found[name] = _decode_interfaces(value, name, shape, found.get(name, []))
         else:
-            decode = {"ips": _decode_ip_config, "routes": _decode_shape_route}[name]
-            found[name] = [decode(item, f"{name}/{at}", shape) for at, item in enumerate(gojson.as_list(value, name))]
+            items = [(item, f"{name}/{at}") for at, item in enumerate(gojson.as_list(value, name))]
+            found[name] = [_decode_ip_config(*item, shape) if name == "ips" else decode_route(*item) for item in items]
     if shape == "020":
         found["cniVersion"] = found["cniVersion"] or "0.1.0"
     if found["cniVersion"] not in _SHAPES[shape]:
@@ -312,15 +312,7 @@ def _ip_config(shape: str, found: t.Mapping[str, t.Any]) -> _Data:
     return out
 
 
-def _decode_shape_route(value: t.Any, where: str, _shape: str) -> _Data:
-    return decode_route(value, where)
-
-
 # ---- converting; each step takes data of one shape and returns data of the next, with a cniVersion still to be set
-
-
-def _same(data: _Data) -> _Data:
-    return data
 
 
 def _020_to_040(data: _Data) -> _Data:
@@ -369,13 +361,10 @@ def _members(shape: str, data: _Data, **changed: t.Any) -> _Data:
 
 
 _STEPS: dict[tuple[str, str], tuple[t.Callable[[_Data], _Data], ...]] = {
-    ("020", "020"): (_same,),
     ("020", "040"): (_020_to_040,),
     ("020", "100"): (_020_to_040, _040_to_100),
     ("040", "020"): (_040_to_020,),
-    ("040", "040"): (_same,),
     ("040", "100"): (_040_to_100,),
     ("100", "020"): (_100_to_040, _040_to_020),
     ("100", "040"): (_100_to_040,),
-    ("100", "100"): (_same,),
 }

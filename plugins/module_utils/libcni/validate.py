@@ -33,7 +33,7 @@ def validate_container_id(container_id: str) -> None:
     """Raise `ValidationError` (3 if empty, 4 otherwise) unless `container_id` is a valid container id."""
     if not container_id:
         raise ValidationError(ERR_UNKNOWN_CONTAINER, "missing containerID")
-    if not _is_name(container_id):
+    if not is_name(container_id):
         raise ValidationError(ERR_INVALID_ENVIRONMENT_VARIABLES, "invalid characters in containerID", container_id)
 
 
@@ -41,11 +41,12 @@ def validate_network_name(name: str) -> None:
     """Raise `ValidationError` (7) unless `name` is a valid network name."""
     if not name:
         raise ValidationError(ERR_INVALID_NETWORK_CONFIG, "missing network name:")
-    if not _is_name(name):
+    if not is_name(name):
         raise ValidationError(ERR_INVALID_NETWORK_CONFIG, "invalid characters found in network name", name)
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Tell whether a text that is not empty can be a container id or the name of a network."""
     return text[0] in _FIRST_IN_NAME and _IN_NAME.issuperset(text)
 
 
@@ -74,6 +75,11 @@ def _size(text: str) -> int:
 
 def _bad_if_name(msg: str, details: str = "") -> ValidationError:
     return ValidationError(ERR_INVALID_ENVIRONMENT_VARIABLES, msg, details)
+
+
+def is_overridden(netns_override: str) -> bool:
+    """Tell whether CNI_NETNS_OVERRIDE allows the host's own network namespace."""
+    return netns_override.upper() in ("1", "TRUE")
 
 
 def is_host_netns(path: str) -> bool:

@@ -15,7 +15,6 @@ LEGACY = ("0.1.0", "0.2.0")
 ALL = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_PARTS = ("major", "minor", "micro")
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
@@ -25,10 +24,9 @@ def parse_version(version: str) -> tuple[int, int, int]:
     parts = version.split(".")
     if len(parts) >= 4:
         raise VersionError(f"invalid version {quote(version)}: too many parts")
-    numbers = [0, 0, 0]
-    for index, part in enumerate(parts):
-        numbers[index] = _atoi(part, _PARTS[index])
-    return numbers[0], numbers[1], numbers[2]
+    numbers = [_atoi(part, which) for part, which in zip(parts, ("major", "minor", "micro"))]
+    major, minor, micro = [*numbers, 0, 0][:3]
+    return major, minor, micro
 
 
 def _atoi(part: str, which: str) -> int:
@@ -56,29 +54,34 @@ def greater_than_or_equal_to(version: str, other: str) -> bool:
     return parse_version(version) >= parse_version(other)
 
 
+def is_at_least(version: str, minimum: str) -> bool:
+    """Tell the same; an invalid version is older than all others."""
+    try:
+        return greater_than_or_equal_to(version, minimum)
+    except VersionError:
+        return False
+
+
 def decode_config_version(data: bytes) -> str:
     """Return the cniVersion of a configuration or result; "0.1.0" if it has none (Go: ConfigDecoder.Decode).
 
     Raises `JSONError`.
     """
     try:
-        return _version_in(gojson.loads(data))
+        parsed = gojson.loads(data)
     except JSONError as exc:
         raise JSONError(f"decoding version from network config: {exc.msg}", line=exc.line, column=exc.column) from exc
+    return config_version(parsed)
 
 
 def config_version(parsed: t.Any) -> str:
     """Return the same of a configuration that is parsed already. Raises `JSONError`."""
+    version = ""
     try:
-        return _version_in(parsed)
+        for _name, value in gojson.struct_items(parsed, ("cniVersion",)):
+            version = gojson.string_over(version, value, "cniVersion")
     except JSONError as exc:
         raise JSONError(f"decoding version from network config: {exc.msg}") from exc
-
-
-def _version_in(parsed: t.Any) -> str:
-    version = ""
-    for _name, value in gojson.struct_items(parsed, ("cniVersion",)):
-        version = gojson.string_over(version, value, "cniVersion")
     return version or "0.1.0"
 
 

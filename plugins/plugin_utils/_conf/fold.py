@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...module_utils._host.problems import INFO, WARNING
 from ...module_utils.libcni.gojson import fold
 from .schema_files import Schema, Shape
-from .source import Finding
+from .source import Fault
 
 # The most findings that are reported for one object.
 LIMIT = 50
@@ -36,7 +36,7 @@ class Folded:
     """
 
     def __init__(self, value: Any, shape: Shape, owner: str, at: tuple[Any, ...]) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[Fault] = []
         self.chosen: list[Chosen] = []
         self._owner = owner
         self._at = at
@@ -99,7 +99,7 @@ class Folded:
 
     def _note(self, level: str, code: str, message: str, path: tuple[Any, ...]) -> None:
         if len(self.findings) < LIMIT:
-            self.findings.append(Finding(level, code, message, self.pointer(path), key=True))
+            self.findings.append(Fault(level, code, message, self.pointer(path), key=True))
 
     def _note_known(self, written: str, key: str, shape: Shape, member: Any, path: tuple[Any, ...]) -> None:
         if written != key:

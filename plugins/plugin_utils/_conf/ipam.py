@@ -11,7 +11,7 @@ from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
 from .formats import Network, cidr, ip, network
-from .source import Finding
+from .source import Fault
 
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 # Global unicast space by RFC 4291 and IANA; other space is not assigned.
@@ -27,7 +27,7 @@ _LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
 _LINK_SCOPE = 253
 
 
-def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
     """Yield findings on a (folded, valid) ipam object of *plugin*; pointers are relative to the ipam object.
 
     *version* is the version of the conflist, None if it is negotiated.
@@ -82,11 +82,11 @@ class _Route(NamedTuple):
 # ---- host-local
 
 
-def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
     more = _handed_over(plugin, "ipRanges")
     if "subnet" not in ipam and any(ipam.get(key) for key in _RANGE_KEYS):
         text = 'host-local: the range has no subnet; write "subnet": "10.55.0.0/24"'
-        yield Finding(ERROR, "schema", text)
+        yield Fault(ERROR, "schema", text)
     elif "subnet" not in ipam and not ipam.get("ranges") and not more:
         yield _no_range(plugin)
     ranges: list[_Range] = []
@@ -103,12 +103,12 @@ def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[
     yield from _routes(ipam, plugin, [] if more else [entry.subnet for entry in ranges], gateways)
 
 
-def _no_range(plugin: dict[str, Any]) -> Finding:
+def _no_range(plugin: dict[str, Any]) -> Fault:
     if plugin.get("bridge") == _FILLED_IN:
         text = "host-local has no range yet; kube-router and Kilo write the node's range into the file when they start"
-        return Finding(INFO, "range_filled_in", text)
+        return Fault(INFO, "range_filled_in", text)
     text = 'host-local: there is no range to allocate addresses from; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
-    return Finding(ERROR, "schema", text)
+    return Fault(ERROR, "schema", text)
 
 
 def _entries(ipam: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int, tuple[Any, ...]]]:
@@ -119,28 +119,28 @@ def _entries(ipam: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int, tuple[
             yield entry, index + 1, ("ranges", index, number)
 
 
-def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
     subnet = network(entry["subnet"])
     outside = [key for key in ("rangeStart", "rangeEnd") if entry.get(key) and ip(entry[key]) not in subnet]
     for key in outside:
         text = f"host-local: {key} {entry[key]} is not in the subnet {subnet}; write an address of the subnet"
-        yield Finding(ERROR, "schema", text, (*place, key))
+        yield Fault(ERROR, "schema", text, (*place, key))
     first, last = _span(entry)
     if not outside and first > last:
         text = f"host-local: rangeEnd {last} comes before rangeStart {first}; swap them"
-        yield Finding(ERROR, "schema", text, (*place, "rangeEnd"))
+        yield Fault(ERROR, "schema", text, (*place, "rangeEnd"))
     if entry.get("gateway") and ip(entry["gateway"]).version != subnet.version:
         text = (
             f"host-local: gateway {entry['gateway']} and subnet {subnet} are of different families; write an address "
             "of the subnet"
         )
-        yield Finding(ERROR, "schema", text, (*place, "gateway"))
+        yield Fault(ERROR, "schema", text, (*place, "gateway"))
     if first == last == _gateway(entry):
         text = (
             f"host-local: the only address of the range is the gateway {first}, which is never allocated; widen "
             "the range"
         )
-        yield Finding(ERROR, "schema", text, place)
+        yield Fault(ERROR, "schema", text, place)
 
 
 def _gateway(entry: dict[str, Any]) -> Any:
@@ -154,7 +154,7 @@ def _span(entry: dict[str, Any]) -> tuple[Any, Any]:
     return first, ip(entry["rangeEnd"]) if entry.get("rangeEnd") else last
 
 
-def _mixed(ranges: list[_Range]) -> Iterator[Finding]:
+def _mixed(ranges: list[_Range]) -> Iterator[Fault]:
     first: dict[int, Network] = {}
     for entry in ranges:
         other = first.setdefault(entry.group, entry.subnet)
@@ -163,10 +163,10 @@ def _mixed(ranges: list[_Range]) -> Iterator[Finding]:
                 f"host-local: {other} and {entry.subnet} are in one list of ranges, but a list has one family; give "
                 "each its own list"
             )
-            yield Finding(ERROR, "schema", text, (*entry.place, "subnet"))
+            yield Fault(ERROR, "schema", text, (*entry.place, "subnet"))
 
 
-def _overlaps(ranges: list[_Range]) -> Iterator[Finding]:
+def _overlaps(ranges: list[_Range]) -> Iterator[Fault]:
     widest: Optional[_Range] = None
     # A range that ends outside of its subnet's family is already reported.
     comparable = [entry for entry in ranges if entry.first.version == entry.last.version == entry.subnet.version]
@@ -178,11 +178,11 @@ def _overlaps(ranges: list[_Range]) -> Iterator[Finding]:
             f"host-local: the ranges {entry.first} to {entry.last} and {widest.first} to {widest.last} overlap; "
             "keep them apart"
         )
-        yield Finding(ERROR, "schema", message, max(entry, widest).place)
+        yield Fault(ERROR, "schema", message, max(entry, widest).place)
         widest = max(entry, widest, key=lambda entry: entry.last)
 
 
-def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
+def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
     for entry, _group, place in _entries(ipam):
         subnet: Any = network(entry["subnet"])
         routed = subnet.version == 4 or (
@@ -194,13 +194,13 @@ def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
                 f"host-local: {subnet} is public address space and ipMasq replaces its addresses, so containers cannot "
                 f"reach the hosts that own these addresses; write a private network such as {private}"
             )
-            yield Finding(WARNING, "public_subnet", text, (*place, "subnet"))
+            yield Fault(WARNING, "public_subnet", text, (*place, "subnet"))
 
 
 # ---- static and whereabouts
 
 
-def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
     addresses = ipam.get("addresses", [])
     # These replace the configured addresses.
     replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
@@ -209,7 +209,7 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
             "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
             'intended, write "addresses": [{"address": "10.55.0.7/24"}]'
         )
-        yield Finding(INFO, "static_no_address", text)
+        yield Fault(INFO, "static_no_address", text)
     families: list[int] = [cidr(entry["address"]).version for entry in addresses]
     gateways: dict[int, Any] = {}
     for index, (entry, family) in enumerate(zip(addresses, families)):
@@ -223,13 +223,13 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
                 f"static: gateway {gateway} and address {entry['address']} are of different families; write a "
                 "gateway in the address's network"
             )
-            yield Finding(ERROR, "schema", text, place)
+            yield Fault(ERROR, "schema", text, place)
         elif gateway == ip(entry["address"].partition("/")[0]):
             text = (
                 f"static: the address {gateway} is its own gateway, so the container reaches nothing behind it; "
                 "change one"
             )
-            yield Finding(WARNING, "own_gateway", text, place)
+            yield Fault(WARNING, "own_gateway", text, place)
     yield from _one_address(families, "static", version)
     if plugin.get("type") == "ptp":
         yield from _without_gateway(addresses, plugin)
@@ -246,22 +246,22 @@ def _args(plugin: dict[str, Any]) -> dict[str, Any]:
     return cni if isinstance(cni, dict) else {}
 
 
-def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) -> Iterator[Finding]:
+def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) -> Iterator[Fault]:
     """Yield where ptp gets an address without the gateway that it assigns to the host end."""
     rule = "ptp assigns the gateway to the host end of the veth, and every ADD fails without one"
     for index, entry in enumerate(addresses):
         if not entry.get("gateway"):
             address = entry["address"]
             text = f'static: {address} has no gateway; {rule}: write "gateway" beside it'
-            yield Finding(ERROR, "schema", text, ("addresses", index))
+            yield Fault(ERROR, "schema", text, ("addresses", index))
     if _args(plugin).get("ips"):
         text = f"static: args.cni.ips replaces the addresses, and has no gateways; {rule}: write addresses instead"
-        yield Finding(ERROR, "schema", text)
+        yield Fault(ERROR, "schema", text)
     elif _handed_over(plugin, "ips"):
         text = (
             f"static: addresses of the capability 'ips' have no gateways; {rule}: pass them as IP and GATEWAY in args"
         )
-        yield Finding(WARNING, "ptp_no_gateway", text)
+        yield Fault(WARNING, "ptp_no_gateway", text)
 
 
 def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
@@ -273,18 +273,18 @@ def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
 # ---- all of them
 
 
-def _one_address(families: list[int], owner: str, version: Optional[str]) -> Iterator[Finding]:
+def _one_address(families: list[int], owner: str, version: Optional[str]) -> Iterator[Fault]:
     if before(version, "0.3.0") and len(families) != len(set(families)):
         text = (
             f"{owner}: version {version} of the specification allows one address of each family only; write a later "
             "cniVersion"
         )
-        yield Finding(ERROR, "schema", text)
+        yield Fault(ERROR, "schema", text)
 
 
 def _routes(
     ipam: dict[str, Any], plugin: dict[str, Any], subnets: list[Network], gateways: dict[int, Any]
-) -> Iterator[Finding]:
+) -> Iterator[Fault]:
     """Yield findings on the routes.
 
     *subnets* are those of the containers' addresses, empty if unknown; *gateways* are used by routes without ``gw``, by
@@ -301,20 +301,20 @@ def _routes(
                 f"{kind}: the route to {route['dst']} goes nowhere, since containers get no IPv{target.version} "
                 "address; remove it, or add a range"
             )
-            yield Finding(WARNING, "route_family", text, (*place, "dst"))
+            yield Fault(WARNING, "route_family", text, (*place, "dst"))
             continue
         if ip(route["dst"].partition("/")[0]) != target.network_address:
             # IPv6 clears the bits, and then CHECK does not find the route.
             verb, level = ("ADD", refused) if target.version == 4 else ("CHECK", WARNING)
             text = f"{kind}: the route to {route['dst']} has host bits set, so every {verb} fails; write {target}"
-            yield Finding(level, "schema", text, (*place, "dst"))
+            yield Fault(level, "schema", text, (*place, "dst"))
         gw = ip(route["gw"]) if route.get("gw") else None
         if gw is not None and gw.version != target.version:
             text = (
                 f"{kind}: the route to {target} has the gateway {gw} of the other family, so every ADD fails; write "
                 f"an IPv{target.version} address"
             )
-            yield Finding(refused, "schema", text, (*place, "gw"))
+            yield Fault(refused, "schema", text, (*place, "gw"))
         elif (
             gw is not None
             and target.version in families
@@ -330,13 +330,13 @@ def _routes(
             )
             # CNI_ARGS may add an address to those of static.
             level = refused if kind == "host-local" else WARNING
-            yield Finding(level, "gateway_outside", text, (*place, "gw"))
+            yield Fault(level, "gateway_outside", text, (*place, "gw"))
         key = _Route(target, gw or gateways.get(target.version), route.get("priority", 0), route.get("table") or 254)
         if key.gateway is None and (target.version == 6 or route.get("scope") == _LINK_SCOPE):
             near.append(target)
         if key in seen:
             text = f"{kind}: the route to {target} occurs twice{seen[key]}, so every ADD fails (file exists); remove it"
-            yield Finding(refused, "route_twice", text, place)
+            yield Fault(refused, "route_twice", text, place)
         seen[key] = ""
 
 

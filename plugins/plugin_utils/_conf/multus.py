@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from ...module_utils._host.binaries.types import MULTINET
 from ...module_utils._host.json_text import parse_json
-from ...module_utils._host.problems import errors_of, summary
+from ...module_utils._host.problems import Finding, errors_of, summary
 from .networks import CheckedNetworks, no_files
 from .source import DataSource
 from .validate import Checked
@@ -122,7 +122,7 @@ def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:
     return [parse_json(entry["content"]) for entry in checked.rendered if entry["state"] == "present"]
 
 
-def _accept(problems: list[dict[str, Any]]) -> None:
+def _accept(problems: list[Finding]) -> None:
     if errors_of(problems):
         raise ValueError(summary(problems))
 

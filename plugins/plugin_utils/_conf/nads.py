@@ -10,7 +10,7 @@ import re
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
-from ...module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
@@ -18,7 +18,7 @@ from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import no_options
 from .networks import SOURCES, CheckedNetworks, no_files
 from .positions import UNKNOWN, Position, text_of
-from .source import TextSource, Unreadable
+from .source import Fault, TextSource, Unreadable
 from .syntax import name_findings, shown
 from .validate import Checked
 
@@ -67,11 +67,11 @@ class CheckedNads:
         given: Any,
         levels: Sequence[str],
         namespace: str = "",
-        label: Optional[str] = None,
+        label: str = "",
         mixed: bool = False,
     ) -> None:
         self.manifests: list[dict[str, Any]] = []
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Finding] = []
         self._levels = levels
         self._namespace = namespace
         self._label = label
@@ -79,7 +79,7 @@ class CheckedNads:
         self._seen: set[tuple[str, str]] = set()
         if namespace and not _is_label(namespace):
             text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
-            self._problem(ERROR, "nad_name", text, "namespace")
+            self._error("nad_name", text, "namespace")
         if isinstance(given, str):
             self._text(str(given))
             return
@@ -109,7 +109,7 @@ class CheckedNads:
             mark = getattr(error, "problem_mark", None)
             line, column = (mark.line + 1, mark.column + 1) if mark else UNKNOWN
             message = f"this is not YAML: {getattr(error, 'problem', None) or error}"
-            self._problem(ERROR, "yaml_invalid", message, self._label, "", (line, column))
+            self._error("yaml_invalid", message, self._label, "", (line, column))
         finally:
             loader.dispose()
 
@@ -129,8 +129,9 @@ class CheckedNads:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
-        for level, code, text, pointer in _manifest_findings(manifest):
-            self._problem(level, code, text, label, text_of(at + pointer), find(at + pointer))
+        for fault in _manifest_findings(manifest):
+            at_fault = (label, text_of(at + fault.pointer), *find(at + fault.pointer))
+            self.problems.append(Finding(fault.level, fault.code, fault.message, "", *at_fault))
         if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
             return
         self._unique(str(metadata.get("namespace") or ""), name, label, text_of((*at, "metadata", "name")))
@@ -145,27 +146,26 @@ class CheckedNads:
         problems = checked.problems
         if not errors_of(problems):
             problems += _refused(checked.text, label)
-        for entry in problems:
-            entry["pointer"] = text_of((*at, *_CONFIG)) + (entry["pointer"] or "")
-            position = place.inside((*at, *_CONFIG), entry["line"], entry["column"]) if place else None
-            if position is not None:
-                entry["line"], entry["column"] = position
-            else:
+        for finding in problems:
+            position = place.inside((*at, *_CONFIG), finding.line, finding.column) if place else None
+            if position is None:
                 # Line and column are those in the string.
-                entry["file"] = f"{label}, spec.config"
-        self.problems += problems
+                finding = finding._replace(file=f"{label}, spec.config")
+            else:
+                finding = finding._replace(line=position[0], column=position[1])
+            self.problems.append(finding._replace(pointer=text_of((*at, *_CONFIG)) + finding.pointer))
 
     def _unique(self, namespace: str, name: str, label: str, pointer: str) -> None:
         if (namespace, name) in self._seen:
             text = f"{namespace or 'the namespace'} has two of the name {name!r}; keep one of them"
-            self._problem(ERROR, "nad_twice", text, label, pointer)
+            self._error("nad_twice", text, label, pointer)
         self._seen.add((namespace, name))
 
     # ---- entries of cni_networks
 
     def _entry(self, where: str, entry: dict[str, Any]) -> None:
         for text in no_options((key for key, value in entry.items() if value is not None), _ENTRY_KEYS):
-            self._problem(ERROR, "bad_argument", text, where)
+            self._error("bad_argument", text, where)
         if entry.get("state") not in (None, "present"):
             return
         source = next((key for key in SOURCES if entry.get(key) is not None), None)
@@ -174,7 +174,7 @@ class CheckedNads:
                 "this is neither a manifest nor a network; write a manifest with kind, or an entry of cni_networks "
                 "with exactly one of conflist (a mapping) and content (JSON text)"
             )
-            self._problem(ERROR, "bad_argument", text, where)
+            self._error("bad_argument", text, where)
             return
         network = {key: entry.get(key) for key in ("name", *SOURCES)}
         checked = CheckedNetworks([network], list(self._levels), no_files, place=where)
@@ -183,22 +183,14 @@ class CheckedNads:
             name, content = rendered["name"], rendered["content"]
             self.problems += _refused(content, f"{where}.{source}")
             for text in _name_texts(name):
-                self._problem(ERROR, "nad_name", text, where)
+                self._error("nad_name", text, where)
             self._unique(self._namespace, name, where, "")
             metadata = {"name": name, **({"namespace": self._namespace} if self._namespace else {})}
             manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"config": content}}
             self.manifests.append(manifest)
 
-    def _problem(
-        self,
-        level: str,
-        code: str,
-        message: str,
-        label: Optional[str],
-        pointer: str = "",
-        position: Position = UNKNOWN,
-    ) -> None:
-        self.problems.append(problem(level, code, message, label, pointer, *position))
+    def _error(self, code: str, message: str, label: str, pointer: str = "", position: Position = UNKNOWN) -> None:
+        self.problems.append(Finding(ERROR, code, message, "", label, pointer, *position))
 
 
 class _TextPlace:
@@ -266,56 +258,55 @@ def _name_texts(name: str) -> Iterator[str]:
         )
 
 
-_Found = tuple[str, str, str, tuple[Any, ...]]
-
-
-def _manifest_findings(manifest: Any) -> Iterator[_Found]:
-    """Yield level, code, message and pointer of what is wrong with a manifest outside of its network."""
+def _manifest_findings(manifest: Any) -> Iterator[Fault]:
+    """Yield what is wrong with a manifest outside of its network."""
     if not isinstance(manifest, dict):
-        yield ERROR, "nad_kind", f"this is {shown(manifest)}; a manifest is a mapping with apiVersion and kind", ()
+        yield Fault(
+            ERROR, "nad_kind", f"this is {shown(manifest)}; a manifest is a mapping with apiVersion and kind", ()
+        )
         return
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if manifest.get(key) != wanted:
-            yield ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,)
+            yield Fault(ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,))
     yield from _metadata_findings(manifest.get("metadata"))
     spec = manifest.get("spec")
     if spec is not None and not isinstance(spec, dict):
-        yield ERROR, "nad_spec", f"spec is {shown(spec)}; it must be a mapping with the key config", ("spec",)
+        yield Fault(ERROR, "nad_spec", f"spec is {shown(spec)}; it must be a mapping with the key config", ("spec",))
         return
     for key in spec or {}:
         if key != "config":
-            yield WARNING, "nad_spec", f"Multus does not read {key!r}; it reads config only", ("spec", key)
+            yield Fault(WARNING, "nad_spec", f"Multus does not read {key!r}; it reads config only", ("spec", key))
     config = (spec or {}).get("config")
     if isinstance(config, (dict, list)):
         text = "config is a mapping; it must be JSON in a string: write config: | and the JSON below it"
-        yield ERROR, "nad_spec", text, _CONFIG
+        yield Fault(ERROR, "nad_spec", text, _CONFIG)
     elif config is not None and not isinstance(config, str):
-        yield ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG
+        yield Fault(ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG)
     elif not config:
         text = "there is no config; Multus runs the file of its confDir whose network has this name"
-        yield INFO, "nad_file", text, ("spec",)
+        yield Fault(INFO, "nad_file", text, ("spec",))
 
 
-def _metadata_findings(metadata: Any) -> Iterator[_Found]:
+def _metadata_findings(metadata: Any) -> Iterator[Fault]:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
-        yield ERROR, "nad_name", "the object has no name; write metadata.name in quotes", ("metadata",)
+        yield Fault(ERROR, "nad_name", "the object has no name; write metadata.name in quotes", ("metadata",))
         return
     name = metadata["name"]
     at = ("metadata", "name")
     for text in _name_texts(name):
-        yield ERROR, "nad_name", text, at
+        yield Fault(ERROR, "nad_name", text, at)
     if "." in name:
         text = f"pods can request {name!r} in the JSON form of the annotation only, because of the dot in it"
-        yield WARNING, "nad_name", text, at
+        yield Fault(WARNING, "nad_name", text, at)
     namespace = metadata.get("namespace")
     if namespace is not None and not _is_label(namespace):
         text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
-        yield ERROR, "nad_name", text, ("metadata", "namespace")
+        yield Fault(ERROR, "nad_name", text, ("metadata", "namespace"))
     annotations = metadata.get("annotations")
     resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None
     if resource is not None and (not isinstance(resource, str) or re.fullmatch(_RESOURCE, resource) is None):
         text = f"{RESOURCE_NAME} is {shown(resource)}; write a resource of a device plugin, such as example.com/nic"
-        yield ERROR, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME)
+        yield Fault(ERROR, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
 
 
 def _given_name(source: Union[_Config, TextSource], name: str) -> Optional[str]:
@@ -328,10 +319,10 @@ def _given_name(source: Union[_Config, TextSource], name: str) -> Optional[str]:
     return name if has_none and not list(name_findings(name)) else None
 
 
-def _refused(text: str, label: str) -> list[dict[str, Any]]:
+def _refused(text: str, label: str) -> list[Finding]:
     """Return what Multus refuses of a network although libcni takes it."""
     try:
         load_delegate(text.encode("utf-8"))
     except NetworksError as error:
-        return [problem(ERROR, "refused_by_multus", f"Multus cannot load this: {error.msg}", label, error.pointer)]
+        return [Finding(ERROR, "refused_by_multus", f"Multus cannot load this: {error.msg}", "", label, error.pointer)]
     return []

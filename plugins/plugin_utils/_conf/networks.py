@@ -15,7 +15,7 @@ from ...module_utils._host.networks.request import (
     read_file_name,
 )
 from ...module_utils._host.paths import file_name
-from ...module_utils._host.problems import ERROR, errors_of, problem
+from ...module_utils._host.problems import ERROR, Finding, errors_of
 from ..remedies import no_options
 from .positions import UNKNOWN, DataPositions
 from .render import parse, render
@@ -48,7 +48,7 @@ class CheckedNetworks:
         may_be_empty: bool = False,
         place: str = "",
     ) -> None:
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Finding] = []
         self.rendered: list[dict[str, Any]] = []
         self.present = 0
         self._read = read
@@ -73,7 +73,7 @@ class CheckedNetworks:
     def _error(self, where: str, message: str, code: str = "bad_argument", given: Any = None) -> None:
         position = DataPositions(given).find(())
         line, column = position if position != UNKNOWN else DataPositions(self._entry).find(())
-        self.problems.append(problem(ERROR, code, message, where, line=line, column=column))
+        self.problems.append(Finding(ERROR, code, message, "", where, "", line, column))
 
     def _network(self, where: str, given: Any) -> None:
         self._entry = given
@@ -158,7 +158,7 @@ class CheckedNetworks:
                 text = "the file is UTF-16, which PowerShell's > writes; save it as UTF-8 without BOM"
             elif data.startswith(b"\x1f\x8b"):
                 text = "the file is compressed by gzip; unpack it"
-            self.problems.append(problem(ERROR, "not_utf8", text, label, line=line, column=1))
+            self.problems.append(Finding(ERROR, "not_utf8", text, "", label, "", line, 1))
         except ValueError as error:
             self._error(label, str(error), "src_unreadable", value)
         return None
@@ -187,7 +187,7 @@ class CheckedDropIns:
     """
 
     def __init__(self, given: Any, conflist: str, where: str, levels: Sequence[str]) -> None:
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Finding] = []
         self.rendered: list[dict[str, str]] = []
         self._levels = levels
         if not isinstance(given, list):
@@ -218,7 +218,7 @@ class CheckedDropIns:
                 self.rendered.append({"file": name, "content": render(plugin)})
 
     def _error(self, where: str, message: str, code: str = "bad_argument") -> None:
-        self.problems.append(problem(ERROR, code, message, where))
+        self.problems.append(Finding(ERROR, code, message, file=where))
 
     def _file(self, given: Any, where: str) -> str:
         if not isinstance(given, dict):
@@ -243,8 +243,7 @@ class CheckedDropIns:
         try:
             found = (DataSource(value) if sources[0] == "plugin" else TextSource(str(value))).document()
         except Unreadable as error:
-            place = f"{where}.{sources[0]}"
-            self.problems.append(problem(ERROR, error.code, error.message, place, line=error.line, column=error.column))
+            self.problems.append(error.finding(f"{where}.{sources[0]}"))
             return None
         if not isinstance(found, dict) or "plugins" in found:
             self._error(where, "a drop-in is the configuration of one plugin, an object with the key type")
@@ -256,6 +255,5 @@ class CheckedDropIns:
         pointer = f"/plugins/{len(chain)}"
         document = {**self._document, "plugins": [*chain, plugin]}
         for found in Checked(TextSource(render(document)), where, None, self._levels).problems:
-            inside = str(found["pointer"])
-            if inside == pointer or inside.startswith(f"{pointer}/"):
-                self.problems.append(dict(found, pointer=inside[len(pointer) :], line=None, column=None))
+            if found.pointer == pointer or found.pointer.startswith(f"{pointer}/"):
+                self.problems.append(found._replace(pointer=found.pointer[len(pointer) :], line=None, column=None))

@@ -14,7 +14,7 @@ from .formats import FORMATS
 from .ipam import before, ipam_findings
 from .schema_files import Schema, resolved, shape, types
 from .semantics import chain_findings, plugin_findings
-from .source import Finding
+from .source import Fault
 from .syntax import member
 from .wording import message_of
 
@@ -31,7 +31,7 @@ _ANY_IPAM = "common.json#/$defs/ipam"
 
 
 # A part of a network as its plugin sees it, and the findings.
-_Outcome = tuple[Any, list[Finding]]
+_Outcome = tuple[Any, list[Fault]]
 
 
 class _Task(NamedTuple):
@@ -42,7 +42,7 @@ class _Task(NamedTuple):
     partial: bool = False
 
 
-def schema_findings(data: dict[str, Any]) -> list[Finding]:
+def schema_findings(data: dict[str, Any]) -> list[Fault]:
     """Return the findings on a conflist."""
     return _check_list(data, (), _Task(_version(data)))[1]
 
@@ -61,7 +61,7 @@ def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outc
 
 
 def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
-    def rules(value: dict[str, Any]) -> Iterator[Finding]:
+    def rules(value: dict[str, Any]) -> Iterator[Fault]:
         return plugin_findings(value, task.partial)
 
     return _check_type("plugin", _type(data), types("plugin"), data, at, task, rules)
@@ -80,9 +80,9 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
         text = (
             "ipam has no type, so no IPAM plugin runs and its keys have no effect; write the type, or remove the keys"
         )
-        return data, [Finding(WARNING, "no_ipam_type", text, at)]
+        return data, [Fault(WARNING, "no_ipam_type", text, at)]
 
-    def rules(value: dict[str, Any]) -> Iterator[Finding]:
+    def rules(value: dict[str, Any]) -> Iterator[Fault]:
         return iter(()) if task.partial else ipam_findings(value, plugin, task.version)
 
     return _check_type("IPAM plugin", kind, known, data, at, task, rules)
@@ -95,7 +95,7 @@ def _check_type(
     data: dict[str, Any],
     at: tuple[Any, ...],
     task: _Task,
-    rules: Callable[[dict[str, Any]], Iterator[Finding]],
+    rules: Callable[[dict[str, Any]], Iterator[Fault]],
 ) -> _Outcome:
     """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
     findings = [_unknown(kind, what, known, at)] if kind and kind not in known else []
@@ -116,7 +116,7 @@ def _type(data: dict[str, Any]) -> str:
 
 def _check(
     reference: str, data: dict[str, Any], owner: str, at: tuple[Any, ...], task: _Task, partial: bool
-) -> tuple[Any, list[Finding], list[Finding]]:
+) -> tuple[Any, list[Fault], list[Fault]]:
     """Return the folded *data*, the findings on it, and those on the objects inside that have their own schemas."""
     folded = Folded(data, shape(reference), owner, at)
     findings, inner = list(folded.findings), []
@@ -126,7 +126,7 @@ def _check(
         inner.extend(found)
     for error in _errors(reference, folded.value, partial):
         level = error.schema.get("x-level", ERROR)
-        findings.append(Finding(level, "schema", message_of(error, owner), folded.pointer(error.absolute_path)))
+        findings.append(Fault(level, "schema", message_of(error, owner), folded.pointer(error.absolute_path)))
     findings.extend(_version_findings(resolved(reference), owner, at, task))
     return folded.value, findings, inner
 
@@ -162,7 +162,7 @@ def _without_words(value: Any, words: dict[str, str]) -> Any:
     return words.get(value, value) if isinstance(value, str) else value
 
 
-def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Task) -> Iterator[Finding]:
+def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Task) -> Iterator[Fault]:
     first = schema.get("x-min-version")
     if first is not None and before(task.version, first):
         # The level plugins checks the version of the installed plugin.
@@ -170,22 +170,22 @@ def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Ta
             f"{owner} supports version {first} of the specification and later, but the conflist has {task.version}; "
             "write a later cniVersion"
         )
-        yield Finding(WARNING, "version_too_old", text, at)
+        yield Fault(WARNING, "version_too_old", text, at)
 
 
-def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -> Finding:
+def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -> Fault:
     text = f"there is no schema for the {what} {kind[:100]}, so its own keys are not validated"
     near = difflib.get_close_matches(kind, known, 1, 0.75) if len(kind) <= 100 else []
     if near:
-        return Finding(WARNING, "unknown_plugin", f"{text}; did you mean {near[0]}?", at)
-    return Finding(INFO, "unknown_plugin", text, at)
+        return Fault(WARNING, "unknown_plugin", f"{text}; did you mean {near[0]}?", at)
+    return Fault(INFO, "unknown_plugin", text, at)
 
 
-def _broken(findings: list[Finding]) -> bool:
+def _broken(findings: list[Fault]) -> bool:
     return any(finding.level == ERROR for finding in findings)
 
 
-def _moved(findings: Iterator[Finding], at: tuple[Any, ...]) -> Iterator[Finding]:
+def _moved(findings: Iterator[Fault], at: tuple[Any, ...]) -> Iterator[Fault]:
     for finding in itertools.islice(findings, LIMIT):
         yield finding._replace(pointer=at + finding.pointer)
 

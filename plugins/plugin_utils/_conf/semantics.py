@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator
 
 from ...module_utils._host.problems import ERROR, WARNING
 from .formats import cidr, ip
-from .source import Finding
+from .source import Fault
 
 # Plugins that create the container's interface and never a bridge.
 _WITHOUT_BRIDGE = frozenset(("ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "loopback", "sriov"))
@@ -16,7 +16,7 @@ _ONCE = frozenset(("portmap", "firewall"))
 _RATES = {"ingress": "ingressRate", "egress": "egressRate"}
 
 
-def plugin_findings(plugin: dict[str, Any], partial: bool) -> Iterator[Finding]:
+def plugin_findings(plugin: dict[str, Any], partial: bool) -> Iterator[Fault]:
     """Yield findings on a plugin's (folded, valid) configuration; pointers are relative to it.
 
     *partial*: another plugin adds what is missing.
@@ -35,7 +35,7 @@ def _ipam_type(plugin: dict[str, Any]) -> Any:
     return ipam.get("type") if isinstance(ipam, dict) else None
 
 
-def _ips(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _ips(plugin: dict[str, Any]) -> Iterator[Fault]:
     """Yield addresses to assign that the IPAM plugin cannot read."""
     kind = _ipam_type(plugin)
     for place in (("runtimeConfig", "ips"), ("args", "cni", "ips")) if kind in ("host-local", "static") else ():
@@ -47,31 +47,31 @@ def _ips(plugin: dict[str, Any]) -> Iterator[Finding]:
                 cidr(text) if kind == "static" or "/" in text else ip(text)
             except ValueError as error:
                 message = f"{kind}: {'.'.join(place)}[{index}] is {text!r}, which {error}"
-                yield Finding(ERROR, "schema", message, (*place, index))
+                yield Fault(ERROR, "schema", message, (*place, index))
 
 
-def _without_ipam(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _without_ipam(plugin: dict[str, Any]) -> Iterator[Fault]:
     for key in ("isGateway", "isDefaultGateway", "ipMasq"):
         if plugin.get(key):
             text = (
                 f"bridge: {key} has no effect without ipam, because there are no addresses; write an ipam, or remove it"
             )
-            yield Finding(WARNING, "no_effect", text, (key,))
+            yield Fault(WARNING, "no_effect", text, (key,))
 
 
-def _bridge(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _bridge(plugin: dict[str, Any]) -> Iterator[Fault]:
     for index, entry in enumerate(plugin.get("vlanTrunk", [])):
         low, high = entry.get("minID"), entry.get("maxID")
         if low is not None and high is not None and high < low:
             text = f"bridge: vlanTrunk[{index}].maxID is {high}, less than minID {low}; swap them"
-            yield Finding(ERROR, "schema", text, ("vlanTrunk", index, "maxID"))
+            yield Fault(ERROR, "schema", text, ("vlanTrunk", index, "maxID"))
 
 
-def _portmap(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _portmap(plugin: dict[str, Any]) -> Iterator[Fault]:
     backend = plugin.get("backend")
     if backend == "nftables" and plugin.get("externalSetMarkChain"):
         text = "portmap: externalSetMarkChain is for iptables only, and backend is nftables; remove one of them"
-        yield Finding(ERROR, "schema", text, ("externalSetMarkChain",))
+        yield Fault(ERROR, "schema", text, ("externalSetMarkChain",))
     flavours = [
         (key, "iptables" if plugin[key][0][:1] in ("-", "!") else "nftables")
         for key in ("conditionsV4", "conditionsV6")
@@ -84,27 +84,27 @@ def _portmap(plugin: dict[str, Any]) -> Iterator[Finding]:
                 f"portmap: {key} has the syntax of {flavour}, but the rest is for {wanted}; rewrite it, or change "
                 "backend"
             )
-            yield Finding(ERROR, "schema", text, (key,))
+            yield Fault(ERROR, "schema", text, (key,))
 
 
-def _sbr(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _sbr(plugin: dict[str, Any]) -> Iterator[Fault]:
     seen = set()
     for index, gateway in enumerate(plugin.get("gateways", [])):
         family = ip(gateway).version
         if family in seen:
             text = f"sbr: {gateway} is the second gateway of its family, but only one of each is allowed; remove one"
-            yield Finding(ERROR, "schema", text, ("gateways", index))
+            yield Fault(ERROR, "schema", text, ("gateways", index))
         seen.add(family)
 
 
-def _tuning(plugin: dict[str, Any]) -> Iterator[Finding]:
+def _tuning(plugin: dict[str, Any]) -> Iterator[Fault]:
     cni = plugin.get("args", {}).get("cni", {})
     if cni.get("sysctl") and "sysctl" not in plugin:
         text = 'tuning: args.cni.sysctl crashes the plugin if the plugin has no sysctl itself; write "sysctl": {}'
-        yield Finding(ERROR, "schema", text, ("args", "cni", "sysctl"))
+        yield Fault(ERROR, "schema", text, ("args", "cni", "sysctl"))
 
 
-_PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Finding]]] = {
+_PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Fault]]] = {
     "bridge": _bridge,
     "portmap": _portmap,
     "sbr": _sbr,
@@ -115,33 +115,33 @@ _PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Finding]]] = {
 # ---- what a plugin needs from earlier plugins in the chain
 
 
-def chain_findings(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
+def chain_findings(plugins: list[dict[str, Any]]) -> Iterator[Fault]:
     """Yield findings on a conflist's (folded, valid) plugins; pointers are relative to the conflist."""
     before: set[str] = set()
     for index, plugin in enumerate(plugins):
         kind = plugin.get("type", "")
         if kind == "ipvlan" and not before and not plugin.get("ipam", {}).get("type"):
             text = "ipvlan: ipam is missing, and no earlier plugin in the chain provides addresses; add an ipam"
-            yield Finding(ERROR, "schema", text, ("plugins", index))
+            yield Fault(ERROR, "schema", text, ("plugins", index))
         policy = plugin.get("ingressPolicy") or "open"
         if kind == "firewall" and policy != "open" and before & _WITHOUT_BRIDGE and "bridge" not in before:
             text = (
                 f"firewall: ingressPolicy {policy} affects only bridges, and no earlier plugin in the chain makes "
                 "one; use the plugin bridge, or other rules"
             )
-            yield Finding(WARNING, "no_effect", text, ("plugins", index, "ingressPolicy"))
+            yield Fault(WARNING, "no_effect", text, ("plugins", index, "ingressPolicy"))
         before.add(kind)
     yield from _twice(plugins)
 
 
-def _twice(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
+def _twice(plugins: list[dict[str, Any]]) -> Iterator[Fault]:
     """Yield plugins whose type occurs twice in the chain; tested with releases 1.1.1 and 1.9.1."""
     for index, plugin in enumerate(plugins):
         kind, place = plugin.get("type", ""), ("plugins", index)
         others = [other for other in plugins[:index] if other.get("type") == kind]
         if kind in _ONCE and any(other.get("backend") == plugin.get("backend") for other in others):
             text = f"{kind} is in the chain twice and makes the same rules twice; remove one of them"
-            yield Finding(WARNING, "plugin_twice", text, place)
+            yield Fault(WARNING, "plugin_twice", text, place)
         for other in others:
             if kind == "bandwidth":
                 yield from _limited_twice(other, plugin, place)
@@ -149,14 +149,14 @@ def _twice(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
                 yield from _tuned_twice(other, plugin, place)
 
 
-def _limited_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+def _limited_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
     for direction, rate in _RATES.items():
         if not (_limits(other, rate) and _limits(plugin, rate)):
             continue
         certain = bool(other.get(rate) and plugin.get(rate))
         effect = "every ADD fails" if certain else "every ADD with limits from the runtime fails"
         text = f"bandwidth limits {direction} twice in the chain, so {effect} (file exists); keep one limit"
-        yield Finding(ERROR if certain else WARNING, "plugin_twice", text, place)
+        yield Fault(ERROR if certain else WARNING, "plugin_twice", text, place)
         return
 
 
@@ -168,7 +168,7 @@ def _limits(plugin: dict[str, Any], rate: str) -> bool:
     return any(handed)
 
 
-def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
     """Yield what two tuning plugins set to different values: CHECK of the first one fails."""
     first, second = _tuned(other), _tuned(plugin)
     for key in sorted(first):
@@ -177,7 +177,7 @@ def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any
                 f"tuning sets {key} twice in the chain, to {first[key]} and {second[key]}, so every CHECK fails; "
                 "keep one of them"
             )
-            yield Finding(WARNING, "plugin_twice", text, place)
+            yield Fault(WARNING, "plugin_twice", text, place)
 
 
 def _tuned(plugin: dict[str, Any]) -> dict[str, Any]:

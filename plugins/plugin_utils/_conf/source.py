@@ -6,15 +6,16 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Optional
 
+from ...module_utils._host.problems import ERROR, Finding
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
-from .positions import DataPositions, TextPositions
+from .positions import DataPositions, TextPositions, text_of
 from .render import parse
 
 
-class Finding(NamedTuple):
-    """A problem at a place of the configuration: *pointer* is a tuple of keys and indexes; *key*: its key is meant."""
+class Fault(NamedTuple):
+    """A finding before its place is known: *pointer* is a tuple of keys and indexes; *key*: its key is meant."""
 
     level: str
     code: str
@@ -40,6 +41,9 @@ class Unreadable(Exception):
         self.line = line
         self.column = column
         self.pointer = pointer
+
+    def finding(self, label: str) -> Finding:
+        return Finding(ERROR, self.code, self.message, "", label, text_of(self.pointer), self.line, self.column)
 
 
 class TextSource:

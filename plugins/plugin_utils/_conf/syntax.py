@@ -12,7 +12,7 @@ from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
 from ...module_utils.libcni.validate import validate_network_name
-from .source import Finding
+from .source import Fault
 
 REFUSED = "refused_by_libcni"
 """The code of libcni's own errors, which no rule here has found first."""
@@ -25,18 +25,18 @@ _TEMPLATE = re.compile(r"__[A-Z][A-Z0-9_]*__|\$\{[A-Za-z_]|@[A-Z][A-Z_]+@")
 _TEMPLATE_MARKS = (("{{", "}}"), ("{%", "%}"), ("<%", "%>"))
 
 
-def name_findings(name: Any) -> Iterator[Finding]:
+def name_findings(name: Any) -> Iterator[Fault]:
     """Yield what is wrong with a network's name, which is part of paths and therefore always checked."""
     if not isinstance(name, str):
-        yield Finding(ERROR, "bad_name", f"the name is {shown(name)}; it must be a string: put it in quotes", ("name",))
+        yield Fault(ERROR, "bad_name", f"the name is {shown(name)}; it must be a string: put it in quotes", ("name",))
         return
     try:
         validate_network_name(name)
     except ValidationError:
-        yield Finding(ERROR, "bad_name", f"{json.dumps(name)} is not a valid network name: {_NAME_RULE}", ("name",))
+        yield Fault(ERROR, "bad_name", f"{json.dumps(name)} is not a valid network name: {_NAME_RULE}", ("name",))
 
 
-def list_findings(data: dict[str, Any]) -> list[Finding]:
+def list_findings(data: dict[str, Any]) -> list[Fault]:
     """Return the findings on a conflist (without its name, see :func:`name_findings`)."""
     findings = [
         *_case_findings(data),
@@ -50,7 +50,7 @@ def list_findings(data: dict[str, Any]) -> list[Finding]:
             # The name is checked elsewhere.
             conf.network_conf_from_bytes(gojson.dumps({**data, "name": "any"}))
         except ConfigError as error:
-            findings.append(Finding(ERROR, REFUSED, f"libcni cannot load this: {error}"))
+            findings.append(Fault(ERROR, REFUSED, f"libcni cannot load this: {error}"))
     return findings
 
 
@@ -64,56 +64,56 @@ def shown(value: Any) -> str:
     return kinds.get(type(value), "") + (text if len(text) <= 60 else text[:57] + "...")
 
 
-def _case_findings(data: dict[str, Any]) -> Iterator[Finding]:
+def _case_findings(data: dict[str, Any]) -> Iterator[Fault]:
     exact = {key.lower(): key for key in _EXACT}
     for key in data:
         right = exact.get(key.lower())
         if right is not None and key != right and right not in data:
             text = f"libcni reads {right!r} only in this spelling and ignores {key!r}; rename it"
-            yield Finding(ERROR, "key_case", text, (key,), key=True)
+            yield Fault(ERROR, "key_case", text, (key,), key=True)
 
 
-def _version_findings(data: dict[str, Any]) -> Iterator[Finding]:
+def _version_findings(data: dict[str, Any]) -> Iterator[Fault]:
     if "cniVersion" not in data:
         text = 'without cniVersion, libcni assumes 0.1.0, which has no CHECK; write "cniVersion": "1.0.0"'
-        yield Finding(WARNING, "no_version", text)
+        yield Fault(WARNING, "no_version", text)
     elif not isinstance(data["cniVersion"], str):
         given = shown(data["cniVersion"])
         text = (
             f"cniVersion is {given}; it must be a string: put it in quotes and write all three numbers, such as "
             f"{_suggest(given.split()[-1])}"
         )
-        yield Finding(ERROR, "version_not_string", text, ("cniVersion",))
+        yield Fault(ERROR, "version_not_string", text, ("cniVersion",))
     elif data["cniVersion"] not in version.ALL:
         given = data["cniVersion"]
         message = (
             f"cniVersion {json.dumps(given)} is not a version of the CNI specification ({', '.join(version.ALL)}); "
             f"write {_suggest(given)}"
         )
-        yield Finding(ERROR, "unsupported_version", message, ("cniVersion",))
+        yield Fault(ERROR, "unsupported_version", message, ("cniVersion",))
     versions = data.get("cniVersions", [])
     if not isinstance(versions, list):
-        yield Finding(ERROR, "version_not_string", "cniVersions must be a list of strings", ("cniVersions",))
+        yield Fault(ERROR, "version_not_string", "cniVersions must be a list of strings", ("cniVersions",))
         return
     for index, entry in enumerate(versions):
         place = ("cniVersions", index)
         if not isinstance(entry, str):
             text = f"{shown(entry)} is not a string: put it in quotes"
-            yield Finding(ERROR, "version_not_string", text, place)
+            yield Fault(ERROR, "version_not_string", text, place)
         else:
             yield from _known_or_newer(entry, place)
 
 
-def _known_or_newer(entry: str, place: tuple[Any, ...]) -> Iterator[Finding]:
+def _known_or_newer(entry: str, place: tuple[Any, ...]) -> Iterator[Fault]:
     try:
         newer = version.greater_than(entry, version.CURRENT)
     except VersionError as error:
-        yield Finding(ERROR, "unsupported_version", f"{error}; write {_suggest(entry)}", place)
+        yield Fault(ERROR, "unsupported_version", f"{error}; write {_suggest(entry)}", place)
         return
     if not newer and entry not in version.ALL:
         known = ", ".join(version.ALL)
         text = f"{json.dumps(entry)} is not a version of the CNI specification; write one of {known}"
-        yield Finding(ERROR, "unsupported_version", text, place)
+        yield Fault(ERROR, "unsupported_version", text, place)
 
 
 def _suggest(given: str) -> str:
@@ -124,34 +124,34 @@ def _suggest(given: str) -> str:
     return f'"{difflib.get_close_matches(given, version.ALL, 1, 0.0)[0]}"'
 
 
-def _flag_findings(data: dict[str, Any]) -> Iterator[Finding]:
+def _flag_findings(data: dict[str, Any]) -> Iterator[Fault]:
     for key in _FLAGS:
         value = data.get(key, False)
         if not isinstance(value, bool) and not (isinstance(value, str) and value.lower() in ("true", "false")):
             text = f"{key} is {shown(value)}; write true or false"
-            yield Finding(ERROR, "not_boolean", text, (key,))
+            yield Fault(ERROR, "not_boolean", text, (key,))
 
 
-def _plugins_findings(data: dict[str, Any]) -> Iterator[Finding]:
+def _plugins_findings(data: dict[str, Any]) -> Iterator[Fault]:
     plugins = data.get("plugins")
     if not isinstance(plugins, list) or not plugins:
         given = "the list 'plugins' is missing" if plugins is None else f"'plugins' is {shown(plugins)}"
         text = f'{given}; a network needs at least one plugin: write "plugins": [{{"type": "bridge", ...}}]'
-        yield Finding(ERROR, "no_plugins", text, ("plugins",))
+        yield Fault(ERROR, "no_plugins", text, ("plugins",))
         return
     for index, plugin in enumerate(plugins):
         if not isinstance(plugin, dict):
             text = f'a plugin is an object such as {{"type": "bridge"}}, not {shown(plugin)}'
-            yield Finding(ERROR, "no_type", text, ("plugins", index))
+            yield Fault(ERROR, "no_type", text, ("plugins", index))
         else:
             yield from _type_findings(plugin, ("plugins", index))
 
 
-def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
     key, name = member(plugin, "type")
     if name is None or name == "":
         text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another name'
-        yield Finding(ERROR, "no_type", text, place)
+        yield Fault(ERROR, "no_type", text, place)
         return
     yield from _binary_name(name, (*place, key))
     key, ipam = member(plugin, "ipam")
@@ -161,15 +161,15 @@ def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[F
             yield from _binary_name(name, (*place, key, inner))
 
 
-def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
+def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
     if not isinstance(name, str):
-        yield Finding(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", place)
+        yield Fault(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", place)
     elif "/" in name or "\0" in name or name in (".", ".."):
         base = name.rsplit("/", 1)[-1]
         text = f"the type {json.dumps(name)} is refused: it must be the name of a binary in bin_dirs, not a path"
         if base not in ("", ".", ".."):
             text += f'; write "{base}", and add its directory to bin_dirs'
-        yield Finding(ERROR, "bad_type", text, place)
+        yield Fault(ERROR, "bad_type", text, place)
 
 
 def _is_template(text: str) -> bool:
@@ -177,7 +177,7 @@ def _is_template(text: str) -> bool:
     return marked or bool(_TEMPLATE.search(text))
 
 
-def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
+def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
     if isinstance(value, dict):
         for key, element in value.items():
             yield from _template_findings(element, (*place, key))
@@ -186,7 +186,7 @@ def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
             yield from _template_findings(element, (*place, index))
     elif isinstance(value, str) and _is_template(value):
         text = "this text looks like an unrendered template, and plugins do not render it; 'src' is not rendered either"
-        yield Finding(WARNING, "template", text, place)
+        yield Fault(WARNING, "template", text, place)
 
 
 def member(data: dict[str, Any], key: str) -> tuple[Optional[str], Any]:

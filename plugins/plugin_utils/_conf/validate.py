@@ -9,13 +9,13 @@ from ...module_utils._host.checks.network import network_problems
 from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile, parse_conf
 from ...module_utils._host.errors import HostError
-from ...module_utils._host.problems import ERROR, WARNING, errors_of, problem
+from ...module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .positions import text_of
 from .render import render
 from .schema import schema_findings
-from .source import DataSource, Finding, TextSource, Unreadable
+from .source import DataSource, Fault, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
@@ -29,10 +29,10 @@ class Checked:
     ``name`` and ``text`` are usable only if no problem is an error.
     """
 
-    def __init__(self, source: Source, label: Optional[str], name: Optional[str], levels: Sequence[str]) -> None:
+    def __init__(self, source: Source, label: str, name: Optional[str], levels: Sequence[str]) -> None:
         self.name = name or ""
         self.text = ""
-        self.problems: list[dict[str, Any]] = []
+        self.problems: list[Finding] = []
         self._source = source
         self._label = label
         # A single plugin's configuration becomes a conflist with one plugin; its pointers omit what the conflist adds.
@@ -40,14 +40,13 @@ class Checked:
         try:
             self._check(name, levels)
         except Unreadable as error:
-            line, column = error.line, error.column
-            if line is None and error.pointer:
-                line, column = source.positions.find(error.pointer)
-            self.problems.append(problem(ERROR, error.code, error.message, label, text_of(error.pointer), line, column))
+            if error.line is None and error.pointer:
+                error.line, error.column = source.positions.find(error.pointer)
+            self.problems.append(error.finding(label))
         except (RecursionError, JSONError):
             # Numbers and words that JSON does not have are already reported.
             text = "the configuration is nested too deeply; no plugin needs more than a few levels"
-            self.problems.append(problem(ERROR, "json_invalid", text, label))
+            self.problems.append(Finding(ERROR, "json_invalid", text, file=label))
 
     def _check(self, name: Optional[str], levels: Sequence[str]) -> None:
         document = self._source.document()
@@ -64,13 +63,13 @@ class Checked:
         if "syntax" in levels:
             self._add(list_findings(data))
             self._add(list(self._duplicate_keys()))
-        refused = [entry for entry in self.problems if entry["code"] == REFUSED]
+        refused = [finding for finding in self.problems if finding.code == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
-            findings = schema_findings(data)
-            if refused and any(finding.level == ERROR for finding in findings):
+            faults = schema_findings(data)
+            if refused and any(fault.level == ERROR for fault in faults):
                 # The schema level reports the place and what to write.
                 self.problems.remove(refused[0])
-            self._add(findings)
+            self._add(faults)
         if ALONE in levels and not errors_of(self.problems):
             self._add(list(_as_hosts_say(self.text)))
 
@@ -90,11 +89,11 @@ class Checked:
         head = {key: document[key] for key in list(document)[:1] if key == "cniVersion"}
         return {**head, "name": name, **document}
 
-    def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Finding]:
+    def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Fault]:
         given = data.get("name")
         if given is None and name is None:
             text = "the network has no name; set 'name' in the configuration, or in the entry of 'networks'"
-            yield Finding(ERROR, "no_name", text)
+            yield Fault(ERROR, "no_name", text)
             return
         yield from name_findings(given)
         if isinstance(given, str):
@@ -104,26 +103,24 @@ class Checked:
                 f"the configuration's name is {given!r} and the task's is {name!r}; make them equal, or remove one "
                 "of them"
             )
-            yield Finding(ERROR, "name_differs", text, ("name",))
+            yield Fault(ERROR, "name_differs", text, ("name",))
 
-    def _duplicate_keys(self) -> Iterator[Finding]:
+    def _duplicate_keys(self) -> Iterator[Fault]:
         if isinstance(self._source, TextSource) and self._source.has_duplicate_keys:
             for pointer in self._source.positions.duplicate_keys():
                 text = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
-                yield Finding(WARNING, "duplicate_key", text, pointer, key=True)
+                yield Fault(WARNING, "duplicate_key", text, pointer, key=True)
 
-    def _add(self, findings: list[Finding]) -> None:
-        for finding in findings:
-            pointer = finding.pointer
+    def _add(self, faults: list[Fault]) -> None:
+        for fault in faults:
+            pointer = fault.pointer
             if self._single and pointer[:1] == ("plugins",):
                 pointer = pointer[2:]
-            line, column = self._source.positions.find(pointer, finding.key)
-            self.problems.append(
-                problem(finding.level, finding.code, finding.message, self._label, text_of(pointer), line, column)
-            )
+            place = (self._label, text_of(pointer), *self._source.positions.find(pointer, fault.key))
+            self.problems.append(Finding(fault.level, fault.code, fault.message, "", *place))
 
 
-def _as_hosts_say(text: str) -> Iterator[Finding]:
+def _as_hosts_say(text: str) -> Iterator[Fault]:
     """Yield what is wrong with a network alone, by the same rules as on a host."""
     file = ConfFile("network.conflist", "network.conflist")
     try:
@@ -135,4 +132,4 @@ def _as_hosts_say(text: str) -> Iterator[Finding]:
     for entry in network_problems(view, file, uses_of_network(view, file)):
         parts = entry.pointer.split("/")[1:]
         pointer = tuple(int(part) if part.isdigit() else part for part in parts)
-        yield Finding(entry.level, entry.code, entry.message, pointer)
+        yield Fault(entry.level, entry.code, entry.message, pointer)

@@ -69,8 +69,7 @@ class DropIns:
             if pair[0].name == self.containerd.profile and not pair[0].handler
         ]
         warned = any(
-            one["code"] == "drop_in_ignored" and one["message"].startswith(self.containerd.profile)
-            for one in plan.problems
+            one.code == "drop_in_ignored" and one.message.startswith(self.containerd.profile) for one in plan.problems
         )
         expected = 1 + len(own["drop_ins"])
         deadline = time.monotonic() + 5

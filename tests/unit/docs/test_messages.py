@@ -128,14 +128,14 @@ def test_the_message_names_what_is_wrong(code):
         for levels in (["syntax"], ["syntax", "schema"])
         for problem in CheckedNetworks([{**entry}], levels, lambda _src: ("", b"")).problems
     ]
-    found = [problem for problem in problems if problem["code"] == code]
-    assert found, [(problem["code"], problem["message"]) for problem in problems]
-    message = found[0]["message"]
+    found = [problem for problem in problems if problem.code == code]
+    assert found, [(problem.code, problem.message) for problem in problems]
+    message = found[0].message
     assert [word for word in words if word not in message] == [], message
     if isinstance(given, str) and HERE in given:
         before = given[: given.index(HERE)]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        assert (found[0]["line"], found[0]["column"]) == place, message
+        assert (found[0].line, found[0].column) == place, message
 
 
 def test_every_code_of_both_levels_is_tried():

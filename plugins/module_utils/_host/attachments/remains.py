@@ -239,7 +239,7 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     from ..firewall.kinds import FIREWALL
 
     rules = owners.read_rules()
-    problems += [str(entry["message"]) for entry in rules.problems]
+    problems += [finding.message for finding in rules.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir)
     rules.attribute({one.key.network for one in departed}, {one.key.container_id for one in departed})

@@ -15,7 +15,7 @@ import re
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..json_text import parse_json
-from ..problems import WARNING, problem
+from ..problems import WARNING, Finding
 from .chains import (
     BACKENDS,
     CHAIN,
@@ -141,7 +141,7 @@ class FoundRules:
     def __init__(self, chains: Optional[FoundChains] = None) -> None:
         self._chains = chains or FoundChains()
         self.sets: List[RuleSet] = []
-        self.problems: List[Dict[str, Any]] = []
+        self.problems: List[Finding] = []
 
     def attribute(self, networks: Iterable[str], container_ids: Iterable[str]) -> None:
         """Complete the container IDs of the owners; see :func:`attribute`."""
@@ -171,7 +171,7 @@ def group_rules(chains: FoundChains) -> FoundRules:
     return rules
 
 
-def _problems(chains: FoundChains) -> List[Dict[str, Any]]:
+def _problems(chains: FoundChains) -> List[Finding]:
     # With a table that iptables cannot show, and without the tool, nft shows the chains of iptables-nft.
     hidden = any(key[1] == NFTABLES and key[2] in NFT_FAMILIES and key[-1].startswith("CNI-") for key in chains.chains)
     problems = []
@@ -181,7 +181,7 @@ def _problems(chains: FoundChains) -> List[Dict[str, Any]]:
         if error.code == NOT_INSTALLED and place[0] != LEGACY and not (hidden and place[0] == NFT):
             continue
         code = error.code if error.code == NOT_INSTALLED else NOT_UNDERSTOOD
-        problems.append(problem(WARNING, code, f"cannot read {' '.join(place[:2])}: {error.msg}"))
+        problems.append(Finding(WARNING, code, f"cannot read {' '.join(place[:2])}: {error.msg}"))
     return problems
 
 

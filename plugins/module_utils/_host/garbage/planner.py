@@ -128,8 +128,8 @@ class GcPlanner:
         """
         settings, inventory = self._settings, Inventory(self._settings)
         plan, live = GcPlan(inventory), inventory.live
-        for problem in inventory.rules.problems:
-            plan.warn(problem["code"], problem["message"])
+        for finding in inventory.rules.problems:
+            plan.warn(finding.code, finding.message)
         _tell_missing(live, plan, settings)
         lists = _lists(inventory.files)
         disabled = {config.name for config in [*lists, *inventory.contents.configs] if config.disable_gc}

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 from ..errors import HostError
 from ..plan import FOREIGN
+from ..problems import rows
 from .plan import HostPlan
 
 Result = Dict[str, Any]
@@ -57,7 +58,7 @@ def _networks(plan: Any, check_mode: bool) -> Result:
 
 
 def _pod_networks(plan: Any, _check_mode: bool) -> Result:
-    return {"networks": plan.networks, "problems": plan.problems}
+    return {"networks": plan.networks, "problems": rows(plan.problems)}
 
 
 def _runtime(plan: Any, check_mode: bool) -> Result:
@@ -66,7 +67,7 @@ def _runtime(plan: Any, check_mode: bool) -> Result:
 
 def _about_runtimes(plan: Any, check_mode: bool) -> Result:
     confirmed = plan.confirm((), check_mode)
-    return {"effective": plan.effective, "confirmed": confirmed, "problems": plan.problems}
+    return {"effective": plan.effective, "confirmed": confirmed, "problems": rows(plan.problems)}
 
 
 def _netns(plan: Any, _check_mode: bool) -> Result:
@@ -74,13 +75,13 @@ def _netns(plan: Any, _check_mode: bool) -> Result:
 
 
 def _attachments(plan: Any, _check_mode: bool) -> Result:
-    rows = [outcome.row() for outcome in plan.outcomes]
+    attached = [outcome.row() for outcome in plan.outcomes]
     if not any(outcome.wanted.pod for outcome in plan.outcomes):
-        return {"attachments": rows, "pods": []}
+        return {"attachments": attached, "pods": []}
     # Imported late: most requests have no pods.
     from ..attachments.pod_unit import pod_rows
 
-    return {"attachments": rows, "pods": pod_rows(plan.outcomes)}
+    return {"attachments": attached, "pods": pod_rows(plan.outcomes)}
 
 
 def _audit(plan: Any, _check_mode: bool) -> Result:

@@ -14,7 +14,7 @@ from ..binaries.types import types_of
 from ..checks.view import pool_rows
 from ..errors import HostError
 from ..netns import Seen, look, same
-from ..problems import WARNING, problem
+from ..problems import WARNING, Finding, unreadable
 from ..secrets import mask
 from ..trust import untrusted
 
@@ -31,11 +31,11 @@ class AttachmentsInfo:
         self.entries: List[Attached] = []
         self.cached: List[CachedAttachment] = []
         self.states: Dict[Key, str] = {}
-        self.problems: Rows = []
+        self.problems: List[Finding] = []
         try:
             self.cached = [cached for cached in read_cache(cache_dir).entries if cached.problem != LEFTOVER]
         except HostError as error:
-            self.problems.append(problem(WARNING, error.code, error.msg, cache_dir))
+            self.problems.append(unreadable(error, file=cache_dir))
         results = os.path.join(cache_dir, "results")
         files = [file.path for cached in self.cached for file in cached.files]
         entries = {path for path in files if os.path.dirname(path) == results}
@@ -50,7 +50,7 @@ class AttachmentsInfo:
         if entry and not cached.has_entry:
             self._tell_entry(cached, entry)
         if cached.damage and cached.has_entry:
-            self.problems.append(problem(WARNING, "record_unreadable", cached.damage, record))
+            self.problems.append(Finding(WARNING, "record_unreadable", cached.damage, file=record))
         elif cached.state and not cached.has_entry:
             self._tell_record(cached.state, record)
         attached = cached.attached or cached.recorded
@@ -63,19 +63,19 @@ class AttachmentsInfo:
         """Report what is wrong with libcni's entry *path*."""
         if os.path.islink(path):
             text = f"the cache entry {path} is a symbolic link, which is not followed"
-            self.problems.append(problem(WARNING, "unsafe_permissions", text, path))
+            self.problems.append(Finding(WARNING, "unsafe_permissions", text, file=path))
         else:
             text = f"this is not a valid entry of libcni's cache: {cached.message}"
-            self.problems.append(problem(WARNING, "cache_damaged", text, path))
+            self.problems.append(Finding(WARNING, "cache_damaged", text, file=path))
 
     def _tell_record(self, state: str, path: str) -> None:
         """Report a record without a cache entry: that of an interrupted ADD, or of one whose entry is lost."""
         if state == ADDING:
             text = "an ADD was interrupted or could not be undone; the next cni_attach of it begins with a DEL"
-            self.problems.append(problem(WARNING, "interrupted", text, path))
+            self.problems.append(Finding(WARNING, "interrupted", text, file=path))
         else:
             text = "the cache entry of this attachment is lost; the next cni_attach of it restores the entry"
-            self.problems.append(problem(WARNING, "cache_lost", text, path))
+            self.problems.append(Finding(WARNING, "cache_lost", text, file=path))
 
 
 def attachments(here: AttachmentsInfo) -> Rows:
@@ -95,7 +95,7 @@ def attachments(here: AttachmentsInfo) -> Rows:
     return rows
 
 
-def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str, Any]]) -> Rows:
+def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str, Any]]) -> List[Finding]:
     """Correct *rows* of attachments whose paths lead nowhere, but which live; return problems."""
     # Imported late: nearly all paths lead somewhere.
     from ..containers.live import find_homes
@@ -106,7 +106,7 @@ def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str
     except HostError as error:
         for row in rows.values():
             row["netns_state"] = "unknown"
-        return [problem(WARNING, error.code, f"cannot determine which attachments are alive: {error.msg}")]
+        return [unreadable(error, before="cannot determine which attachments are alive: ")]
     for entry in entries:
         if entry.key is not None and homes.of(entry):
             ns = homes.namespace_of(entry)
@@ -142,14 +142,16 @@ def _netns_state(attached: Attached, seen: Seen) -> str:
     return "same" if same(seen.identity, attached.identity) else "other"
 
 
-def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]) -> Tuple[Rows, Rows, Rows]:
+def leases(
+    networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]
+) -> Tuple[Rows, Rows, List[Finding]]:
     """Return host-local's reservations, how full the pools of *networks* are, and problems.
 
     The reservations of cached networks and of its default directory are included.
     """
     known = [*networks, *((entry.key.network, plugin.network) for entry in entries for plugin in entry.config.plugins)]
     every: List[store.Lease] = []
-    problems: Rows = []
+    problems: List[Finding] = []
     for data_dir, network in store.lease_stores(known):
         found, wrong = store.read_leases(data_dir, network)
         every.extend(found)

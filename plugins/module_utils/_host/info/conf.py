@@ -20,24 +20,24 @@ from ..manifest import Manifest, digest_of, identity
 from ..networks.difference import readable_secret
 from ..networks.owners import recognise
 from ..plan import each_of
-from ..problems import ERROR, INFO, WARNING, problem
+from ..problems import ERROR, INFO, WARNING, Finding, unreadable
 from ..secrets import mask, mask_text
 from ..trust import SCRIPT, check_plugin, plugin_machine, untrusted
 
 Rows = List[Dict[str, Any]]
 
 
-def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[Rows, Rows]:
+def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[Rows, List[Finding]]:
     """Return a row for each file of *conf_dir* that a runtime would read, and the problems. Secrets are masked."""
     rows: Rows = []
-    problems: Rows = []
+    problems: List[Finding] = []
     paths = [path for file in files for path in paths_of(conf_dir, file.path, file.network or "")]
     problems += untrusted([conf_dir, *paths])
     for file in files:
         folder = drop_ins(conf_dir, file.network) if file.kind == "conflist" and file.network else []
         for candidate in [file, *folder]:
             if candidate.error:
-                problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
+                problems.append(Finding(ERROR, "bad_config", mask_text(candidate.error), file=candidate.path))
         for candidate in [file, *folder]:
             # A link's own mode does not matter.
             mode = 0 if candidate.is_link else candidate.mode
@@ -96,10 +96,10 @@ def _masked(text: Optional[bytes]) -> Any:
         return None
 
 
-def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, Rows]:
+def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, List[Finding]]:
     """Return a row for each file in *bin_dirs*, and the problems. ELF files that root may run are asked for VERSION."""
     rows: Rows = []
-    problems: Rows = []
+    problems: List[Finding] = []
     for bin_dir in bin_dirs:
         binaries = Binaries([bin_dir], HostView(manifest))
         for name in _files(bin_dir):
@@ -107,7 +107,7 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
             try:
                 rows.append(_plugin_row(path, manifest))
             except OSError as error:
-                problems.append(problem(WARNING, "unreadable", f"cannot be read: {error.strerror}", path))
+                problems.append(Finding(WARNING, "unreadable", f"cannot be read: {error.strerror}", file=path))
         own = [row for row in rows if os.path.dirname(row["path"]) == bin_dir]
 
         def ask(row: Dict[str, Any], binaries: Binaries = binaries) -> None:
@@ -122,10 +122,10 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
                 # A README is not a plugin; an executable script is one that root does not run.
                 if row["machine"] or row["mode"][-3:] != "644":
                     level = INFO if error.code == "not_elf" and not row["managed"] else WARNING
-                    problems.append(problem(level, error.code, error.msg, row["path"]))
+                    problems.append(unreadable(error, level, file=row["path"]))
 
         each_of(ask, own, workers)
-    problems.sort(key=lambda entry: (entry["file"], entry["code"]))
+    problems.sort(key=lambda finding: (finding.file, finding.code))
     return rows, problems
 
 
@@ -172,9 +172,9 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
     }
 
 
-def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], Rows]:
+def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], List[Finding]]:
     """Return the files of *conf_dir*; an unreadable directory is a problem, not an error."""
     try:
         return scan_conf_dir(conf_dir), []
     except HostError as error:
-        return [], [problem(ERROR, error.code, error.msg, conf_dir)]
+        return [], [unreadable(error, ERROR, file=conf_dir)]

@@ -8,13 +8,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..errors import HostError
 from ..garbage.candidate import DELETED, SCOPES, GcSettings
 from ..garbage.planner import GcPlanner
-from ..problems import WARNING, problem
+from ..problems import WARNING, Finding, unreadable
 from ..secrets import mask
 
 
 def garbage(
     conf_dir: str, bin_dirs: Sequence[str], cache_dir: str
-) -> Tuple[Optional[List[Dict[str, Any]]], List[Dict[str, Any]]]:
+) -> Tuple[Optional[List[Dict[str, Any]]], List[Finding]]:
     """Return a row for each object that seems to have no owner, None if that cannot be determined; and the problems.
 
     Age is ignored here: it would make the result depend on the time of the call.
@@ -25,7 +25,7 @@ def garbage(
     try:
         plan = GcPlanner(settings).make()
     except HostError as error:
-        return None, [problem(WARNING, error.code, f"cannot determine what cni_gc would find: {error.msg}")]
+        return None, [unreadable(error, before="cannot determine what cni_gc would find: ")]
     rows = []
     for candidate in plan.candidates:
         row = candidate.row()
@@ -41,4 +41,4 @@ def garbage(
                 "reason": row["reason"],
             }
         )
-    return mask(rows), [problem(WARNING, code, message) for code, message in plan.warnings]
+    return mask(rows), [Finding(WARNING, code, message) for code, message in plan.warnings]

@@ -10,7 +10,7 @@ from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest
 from ..plan import workers_of
-from ..problems import ERROR, WARNING, problem
+from ..problems import ERROR, WARNING, Finding, rows, unreadable
 from . import conf
 
 # Each is None in the result unless it is gathered.
@@ -36,7 +36,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
     """
     wanted = set(sets)
     result: Dict[str, Any] = dict.fromkeys(_KEYS)
-    problems: List[Dict[str, Any]] = []
+    problems: List[Finding] = []
     workers = workers_of()
 
     def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
@@ -44,12 +44,12 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         try:
             return read()
         except HostError as error:
-            problems.append(problem(ERROR, error.code, error.msg))
+            problems.append(unreadable(error, ERROR))
             return otherwise
 
     manifest = Manifest(tolerant=True)
     if manifest.error is not None:
-        problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
+        problems.append(unreadable(manifest.error, ERROR))
     files, found = (
         conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime", "readiness"} else ([], [])
     )
@@ -85,7 +85,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
 
         audit = Audit(params["bin_dirs"], params["cache_dir"])
         result["audit"] = attempt(audit.run, None)
-        problems.extend(problem(WARNING, code, text) for code, text in audit.problems)
+        problems.extend(Finding(WARNING, code, text) for code, text in audit.problems)
     if "garbage" in wanted:
         from .garbage import garbage
 
@@ -102,5 +102,5 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
             from ..checks.readiness import Readiness
 
             result["readiness"] = attempt(lambda: Readiness(effective, params["bin_dirs"]).rows(), None)
-    result["problems"] = problems
+    result["problems"] = rows(problems)
     return result

@@ -14,13 +14,13 @@ from ..footprints.state import Drift, other_end, read_look
 from ..kernel.objects import ObjectKey, State
 from ..netlink import LOCAL_TABLE
 from ..netns import look
-from ..problems import WARNING, problem
+from ..problems import WARNING, Finding
 
 Rows = List[Dict[str, Any]]
 _UP, _UNICAST = 0x1, 1
 
 
-def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], Rows]:
+def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], List[Finding]]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems."""
     seen = look({attached.netns: () for attached in entries if attached.netns})
     present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
@@ -39,7 +39,7 @@ def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any],
     ]
     links = [{"name": name, "master": host["link", name].value["master"], **_interface(host, name)} for name in names]
     found = {"links": links, "routes": _routes(host), "attachments": rows, "shared": shared}
-    return found, [problem(WARNING, "rules_unreadable", text) for text in drifts.problems]
+    return found, [Finding(WARNING, "rules_unreadable", text) for text in drifts.problems]
 
 
 def _attachment(drift: Drift, host: State, inside: State) -> Dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..kinds import META, kind_of, member_of, text_of
-from ..problems import WARNING, problem
+from ..problems import WARNING, Finding
 from ..secrets import mask, mask_text
 
 Plugin = Dict[str, Any]
@@ -124,7 +124,7 @@ def _settled(value: Any) -> Any:
     return [_settled(item) for item in value] if isinstance(value, list) else value
 
 
-def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
+def readable_secret(text: bytes, mode: int, path: str) -> List[Finding]:
     """Return a problem if a file with this text and mode lets every user of the host read a secret, else none."""
     try:
         data = gojson.loads(text) if mode & 0o004 else None
@@ -132,11 +132,8 @@ def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
         return []
     if mask(data) == data:
         return []
-    message = (
-        f"the conflist contains a secret, and its mode {mode:04o} lets every user of the host read it; set "
-        'mode: "0600" (runtimes read the file as root)'
-    )
-    return [problem(WARNING, "readable_secret", message, path)]
+    what = f"the conflist contains a secret, and its mode {mode:04o} lets every user of the host read it"
+    return [Finding(WARNING, "readable_secret", what, 'set mode: "0600" (runtimes read the file as root)', path)]
 
 
 def difference_in_words(before: Optional[bytes], after: bytes) -> str:

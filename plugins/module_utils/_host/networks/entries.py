@@ -11,7 +11,7 @@ from ..addresses import result_addresses
 from ..confdir import ConfFile, drop_ins, parse_conf, read_as, sort_key
 from ..errors import HostError
 from ..hostview import HostView
-from ..problems import ERROR, WARNING, problem
+from ..problems import ERROR, WARNING, Finding
 from .difference import fits
 from .owners import Owners
 from .plan import ConfPlan
@@ -55,10 +55,10 @@ class ConfState:
                 self._managed.setdefault(entry["network"], []).append(file)
 
     def error(self, code: str, message: str, file: str) -> None:
-        self.plan.problems.append(problem(ERROR, code, message, self.plan.path(file)))
+        self.plan.problems.append(Finding(ERROR, code, message, file=self.plan.path(file)))
 
     def warning(self, code: str, message: str, file: str) -> None:
-        self.plan.problems.append(problem(WARNING, code, message, self.plan.path(file)))
+        self.plan.problems.append(Finding(WARNING, code, message, file=self.plan.path(file)))
 
     def report(self, desired: WantedNetwork, path: Optional[str], action: str, name: str = "") -> None:
         """Note the result for one entry of the request."""
@@ -115,7 +115,11 @@ class ConfState:
         """Note an error if a running owner of the file would undo the change; True if so."""
         owner = self.owners.living(file)
         if owner is not None:
-            self.error("foreign_owner", f"{owner.claim}, so it cannot be {what}; {owner.setting}", file.name)
+            self.error(
+                "foreign_owner",
+                f"this file is written by {owner}, so it cannot be {what}; {owner.owner.setting}",
+                file.name,
+            )
         return owner is not None
 
     # ---- the file of a network

@@ -226,13 +226,8 @@ class Living(NamedTuple):
     process: str
     pid: int
 
-    @property
-    def claim(self) -> str:
-        return f"this file is written by {self.owner.name}, which is running ({self.process}, process {self.pid})"
-
-    @property
-    def setting(self) -> str:
-        return self.owner.setting
+    def __str__(self) -> str:
+        return f"{self.owner.name}, which is running ({self.process}, process {self.pid})"
 
 
 class Owners:

@@ -10,6 +10,7 @@ from ..confdir import ConfFile
 from ..files import Attributes
 from ..manifest import Manifest
 from ..plan import Plan, Step
+from ..problems import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class ConfPlan(Plan):
         self.manifest = manifest
         self.attributes = attributes
         self.networks: List[Dict[str, Any]] = []
-        self.problems: List[Dict[str, Any]] = []
+        self.problems: List[Finding] = []
         self.effective: List[Dict[str, Any]] = []
         self.configured: List[Dict[str, Any]] = []
         self.files_after: List[ConfFile] = []

@@ -15,7 +15,7 @@ from ..files import Attributes
 from ..hostview import HostView
 from ..kinds import text_of
 from ..plan import DISRUPTIVE, SAFE
-from ..problems import ERROR, WARNING, errors_of, place, rows, strict, summary
+from ..problems import ERROR, WARNING, Finding, error_of, errors_of, strict
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ..runtimes.setup import Setup
     from .aside import Removals
     from .drop_ins import DropInFiles
+
+
+_NOT_EXCLUSIVE = "set cni.exclusive=false in its Helm values (cni-exclusive in the ConfigMap cilium-config)"
 
 
 def plan_networks(request: ConfRequest, view: Optional[HostView] = None) -> ConfPlan:
@@ -62,8 +65,7 @@ class ConfPlanner:
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             wished = [f for f in planned if f.name in wanted_names]
-            findings = check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
-            state.plan.problems += rows(findings)
+            self.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
@@ -80,7 +82,7 @@ class ConfPlanner:
                 os.path.join(network.name, name) for network in present for name in network.drop_ins or ()
             }
             view.own_drop_ins.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
-            self.plan.problems += rows(directory_problems(view, self.binaries))
+            self.plan.problems += directory_problems(view, self.binaries)
             if state.disturbed:
                 self._removals().note_packages()
         self.binaries.forget_missing()
@@ -152,16 +154,14 @@ class ConfPlanner:
         return set().union(*(Restoration(self.state, desired).plan() for desired in restored))
 
     def _finish(self) -> None:
-        problems = mask(strict(self.plan.problems) if self.request.strict else self.plan.problems)
-        errors = errors_of(problems)
-        if errors:
-            error = HostError(summary(problems), code=errors[0]["code"], problems=problems)
-            self.plan.refuse(error, self.request.tolerate_missing)
+        problems = [Finding(*mask(finding)) for finding in self.plan.problems]
+        self.plan.problems = problems = strict(problems) if self.request.strict else problems
+        if errors_of(problems):
+            self.plan.refuse(error_of(problems), self.request.tolerate_missing)
         self.plan.networks = self.state.reports()
-        self.plan.problems = problems
-        for entry in problems:
-            if entry["level"] == WARNING:
-                self.plan.warn(entry["code"], place(entry) + entry["message"])
+        for finding in problems:
+            if finding.level == WARNING:
+                self.plan.warn(finding.code, finding.sentence)
 
     def _find_effective(self, files: Sequence[ConfFile]) -> None:
         request = self.request
@@ -187,24 +187,25 @@ class ConfPlanner:
             unmet = [finding for finding in unmet if finding._replace(level=ERROR) not in problems]
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
-            self.plan.problems += rows(problems)
-        self.plan.problems += rows(unmet)
+            self.plan.problems += problems
+        self.plan.problems += unmet
         wished = {
             network.name: network.drop_ins for network in request.networks if network.present and network.drop_ins
         }
         if wished:
-            self.plan.problems += rows(effective.ignored_drop_ins(wished))
+            self.plan.problems += effective.ignored_drop_ins(wished)
 
     def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
         """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""
-        missing = {entry["file"] for entry in self.plan.problems if entry["code"] == "missing_plugin"}
+        missing = {finding.file for finding in self.plan.problems if finding.code == "missing_plugin"}
         for file in files:
             extra = effective.vendor_dir(file) if file.path in missing else ""
             if extra:
-                self.plan.problems = [entry for entry in self.plan.problems if entry["file"] != file.path]
+                self.plan.problems = [finding for finding in self.plan.problems if finding.file != file.path]
                 binaries = Binaries([*self.request.bin_dirs, extra], self.view)
-                findings = check_plugins(binaries, [file], self.request.tolerate_missing, self.state.drop_ins)
-                self.plan.problems += rows(findings)
+                self.plan.problems += check_plugins(
+                    binaries, [file], self.request.tolerate_missing, self.state.drop_ins
+                )
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [
@@ -341,9 +342,8 @@ class ConfPlanner:
             if owner is not None:
                 self.state.warning(
                     "foreign_owner",
-                    f"{owner.owner.name}, which is running ({owner.process}, process {owner.pid}), has added its "
-                    f"plugin {kind} to this conflist, so the plugin stays; to get rid of it, {owner.setting} "
-                    "('force: true' removes it only until it is added again)",
+                    f"{owner}, has added its plugin {kind} to this conflist, so the plugin stays; to get rid of it, "
+                    f"{owner.owner.setting} ('force: true' removes it only until it is added again)",
                     target,
                 )
         return text
@@ -366,9 +366,8 @@ class ConfPlanner:
         )
         self.state.warning(
             "foreign_owner",
-            f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed this file to "
-            f"{os.path.basename(path) + CILIUM_SUFFIX}, and would do so again; set cni.exclusive=false in its Helm "
-            "values (cni-exclusive in the ConfigMap cilium-config) and run again",
+            f"{cilium}, has renamed this file to {os.path.basename(path) + CILIUM_SUFFIX}, and would do so again; "
+            f"{_NOT_EXCLUSIVE} and run again",
             os.path.basename(path),
         )
         self.state.report(desired, path, "foreign")
@@ -382,9 +381,8 @@ class ConfPlanner:
         if cilium is not None:
             self.state.warning(
                 "foreign_owner",
-                f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed other files here, "
-                f"such as {taken[0]}, and may rename this one; set cni.exclusive=false in its Helm values "
-                "(cni-exclusive in the ConfigMap cilium-config)",
+                f"{cilium}, has renamed other files here, such as {taken[0]}, and may rename this one; "
+                f"{_NOT_EXCLUSIVE}",
                 new[0],
             )
 

@@ -11,10 +11,11 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ...libcni import gojson
-from ...libcni.api import CNIConfig
-from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.conf import network_plugin_conf_from_bytes
 from ...libcni.errors import CNIError, PluginError
-from ...libcni.version import greater_than_or_equal_to
+from ...libcni.invoke import plugin_env
+from ...libcni.validate import validate_network_name
+from ...libcni.version import is_at_least
 from ..binaries.usable import Binaries
 from ..confdir import paths_of
 from ..errors import HostError
@@ -146,7 +147,7 @@ def status_of(
 
     *path* is the network's file, which only root may be able to change. *binaries* are those that the runtime finds.
     """
-    if not _is_at_least(cni_version):
+    if not is_at_least(cni_version, _FIRST):
         return PluginsStatus(
             UNKNOWN, None, f"its cniVersion is {cni_version or '0.1.0'}, and STATUS is new in {_FIRST}"
         )
@@ -176,9 +177,11 @@ def _ask_plugin(
             return PluginsStatus(UNKNOWN, None, text, kind)
         if "/" in kind:
             return PluginsStatus(UNKNOWN, None, f"{kind!r} is not the name of a plugin", kind)
-        CNIConfig(binaries.bin_dirs, executor=SafeExecutor(), timeout=timeout).get_status_network_list(
-            _single(network, cni_version, plugin)
-        )
+        # As libcni does; its verbs are not sent to hosts for this one alone.
+        validate_network_name(network)
+        executor, conf = SafeExecutor(), gojson.dumps({**plugin, "name": network, "cniVersion": cni_version})
+        path = executor.find_in_path(network_plugin_conf_from_bytes(conf).type, binaries.bin_dirs)
+        executor.exec_plugin(path, conf, plugin_env("STATUS", path=":".join(binaries.bin_dirs)), timeout)
     except HostError as error:
         return PluginsStatus(UNKNOWN, None, error.msg, kind)
     except PluginError as error:
@@ -189,14 +192,3 @@ def _ask_plugin(
     except CNIError as error:
         return PluginsStatus(UNKNOWN, None, f"the plugin {kind} does not answer STATUS: {error}", kind, True)
     return PluginsStatus(READY)
-
-
-def _single(network: str, cni_version: str, plugin: Dict[str, Any]) -> NetworkConfigList:
-    return network_conf_from_bytes(gojson.dumps({"cniVersion": cni_version, "name": network, "plugins": [plugin]}))
-
-
-def _is_at_least(cni_version: str) -> bool:
-    try:
-        return greater_than_or_equal_to(cni_version, _FIRST)
-    except CNIError:
-        return False

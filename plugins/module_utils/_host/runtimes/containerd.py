@@ -32,7 +32,7 @@ from . import profiles, reading
 from .profiles import CONTAINERD_CRI, containerd_profile
 from .runtime import Runtime
 from .settings import FileChange, RuntimeSettings, drop_in
-from .toml import MARK, rendered, with_import, with_setting, without_managed_lines
+from .toml import MARK, load_toml, rendered, with_import, with_setting, without_managed_lines
 
 _NAME = "99-podwire-cni.toml"
 _MADE = "# file made by podwire.cni"
@@ -82,9 +82,9 @@ class Containerd(Runtime):
         check_trusted(self.config)
         try:
             if os.path.exists(self.config):
-                return reading.toml(reading.output(self.program, "--config", self.config, "config", "dump"))
+                return load_toml(reading.output(self.program, "--config", self.config, "config", "dump"))
             # Without a file, the daemon uses its defaults, and `config dump` fails.
-            return reading.toml(reading.output(self.program, "config", "default"))
+            return load_toml(reading.output(self.program, "config", "default"))
         except HostError as error:
             self.notes.append(f"read from {self.config}, because its own command failed: {error.msg}")
         return self._read_files()
@@ -212,7 +212,7 @@ class _Files:
         # Starts without managed lines. A file that has no other lines counts as missing.
         self.after: Dict[str, str] = {}
         self._read(self.main)
-        self.tables = reading.toml(self.after.get(self.main, ""))
+        self.tables = load_toml(self.after.get(self.main, ""))
         for path in reading.imported(self.main, self.tables):
             if path != self.drop_in:
                 self._read(path)
@@ -307,7 +307,7 @@ class _Files:
     def _change_in_place(self) -> None:
         path, table = self.main, ["plugins", _SECTION[self._version()], "cni"]
         for other in self.after:
-            plugins = reading.section(reading.toml(self.after[other]), "plugins")
+            plugins = reading.section(load_toml(self.after[other]), "plugins")
             section = next((name for name in CONTAINERD_CRI if name in plugins), None)
             if section is not None:
                 path, table = other, ["plugins", section, "cni"]

@@ -15,7 +15,7 @@ from .cri import CriStatus
 from .profiles import PROFILES
 from .runtime import Keys, Runtime
 from .settings import FileChange, RuntimeSettings
-from .toml import rendered
+from .toml import load_toml, rendered
 
 _CONFIG = "/etc/crio/crio.conf"
 _MOST = 4 << 20
@@ -83,7 +83,7 @@ class Crio(Runtime):
             raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
         runs = Crio("crio", bin_dirs=self.bin_dirs)
         try:
-            network = reading.section(reading.toml(done.stdout[:_MOST].decode("utf-8", "replace")), "crio", "network")
+            network = reading.section(load_toml(done.stdout[:_MOST].decode("utf-8", "replace")), "crio", "network")
             runs.take(network)
         except HostError as error:
             raise HostError(f"{' '.join(argv)} prints no configuration ({error.msg})", code="not_answered") from error

@@ -159,10 +159,7 @@ class Other(Runtime):
             with runtime.read_settings():
                 runtime._read_simple(row)
             runtimes.append(runtime)
-        nerdctl, buildkit = (
-            cls.evident("nerdctl", [], "nerdctl", version="--version"),
-            cls.evident("buildkit", running, "buildkitd"),
-        )
+        nerdctl = cls.evident("nerdctl", [], "nerdctl", version="--version")
         if nerdctl is not None:
             nerdctl._read_nerdctl()
             runtimes.append(nerdctl)

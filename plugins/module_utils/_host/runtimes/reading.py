@@ -47,17 +47,12 @@ def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -
     text = read_text(path)
     if text is None:
         return None
-    try:
-        return (loads or toml)(text)
-    except HostError as error:
-        raise HostError(f"{path}: {error.msg}", code=error.code) from error
-
-
-def toml(text: str) -> Dict[str, Any]:
-    """Parse TOML. Raises HostError ``not_understood``."""
     from .toml import load_toml
 
-    return load_toml(text)
+    try:
+        return (loads or load_toml)(text)
+    except HostError as error:
+        raise HostError(f"{path}: {error.msg}", code=error.code) from error
 
 
 def merged(paths: Iterable[str], *keys: str) -> Dict[str, Any]:

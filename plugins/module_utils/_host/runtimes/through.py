@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..binaries.types import MULTINET, delegates_of, is_multus
+from ..binaries.types import MULTINET, delegates_of
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..hostview import HostView
@@ -16,19 +16,14 @@ from ..kinds import member_of, text_of
 _CONF_DIR, _CONF_DIR_OF_MULTINET = "/etc/cni/multus/net.d", "/etc/cni/multinet/net.d"
 
 
-def networks_through(
-    file: ConfFile, conf_dir: str, files: Sequence[ConfFile], view: Optional[HostView] = None
-) -> List[Dict[str, Any]]:
-    """Return the networks that *file* gives every pod through Multus, [] if its first plugin is not Multus.
+def networks_through(file: ConfFile, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> List[Dict[str, Any]]:
+    """Return the networks that *file*, whose first plugin is Multus, gives every pod.
 
     Each is ``{interface, network, file, source}``: ``interface`` is None for the first one, whose name the runtime
     chooses, and ``network`` is None if it is not known here, because its definition is in the cluster. *files* are what
     *conf_dir* will have; *view* has those of other directories.
     """
-    view = view or HostView()
-    plugin = file.plugins[0] if file.plugins else {}
-    if not is_multus(plugin):
-        return []
+    plugin = file.plugins[0]
     target = text_of(plugin, "clusternetwork")
     if not target:
         rows = [

@@ -29,7 +29,7 @@ def test_the_network_keeps_its_name_and_its_place():
     conf = load_multus_conf(json.dumps({**plugin, "name": "pods"}).encode())
     assert [(one.network, one.first) for one in conf.delegates] == [("pods", True)]
     checked = CheckedNetworks([first, second], list(LEVELS), lambda _src: ("", b""))
-    assert [entry for entry in checked.problems if entry["level"] == "error"] == []
+    assert [entry for entry in checked.problems if entry.level == "error"] == []
 
 
 def test_a_network_without_an_entry_name():

@@ -43,7 +43,7 @@ def test_multus_reads_what_was_made():
 
 def test_the_entry_is_one_that_cni_conf_takes():
     checked = CheckedNetworks([cni_multus([PODS, STORAGE])], list(LEVELS), lambda _src: ("", b""))
-    assert [entry for entry in checked.problems if entry["level"] == "error"] == []
+    assert [entry for entry in checked.problems if entry.level == "error"] == []
     assert checked.rendered[0]["file"] == "00-multus.conflist"
 
 

@@ -45,7 +45,7 @@ def test_empty_and_foreign_files_are_named(tmp_path):
     (folder / "10.1.0.5").mkdir()
     found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [(lease.ip, lease.container_id) for lease in found] == [("10.1.0.2", "")]
-    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in problems] == [
+    assert [(os.path.basename(entry.file), entry.code) for entry in problems] == [
         ("10.1.0.2", "lease_empty"),
         ("10.1.0.3", "lease_unknown"),
         ("10.1.0.4", "lease_unknown"),
@@ -69,7 +69,7 @@ def test_reading_makes_no_lock_file(tmp_path):
 def test_a_store_that_vanished_is_a_problem(tmp_path):
     found, problems = leases.read_leases(str(tmp_path), "gone")
     assert found == []
-    assert problems[0]["code"] == "leases_unreadable"
+    assert problems[0].code == "leases_unreadable"
 
 
 def test_stores_are_those_of_the_networks_and_all_of_the_default_directory(tmp_path):
@@ -137,7 +137,7 @@ def test_file_names_that_are_no_utf8_are_no_leases(tmp_path, name):
     (tmp_path / "demo" / os.fsdecode(name)).write_bytes(b"a\0b\r\ne\0th")
     found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [lease.ip for lease in found] == ["10.9.0.2"]
-    assert [entry["code"] for entry in problems] == ["lease_unknown"]
+    assert [entry.code for entry in problems] == ["lease_unknown"]
 
 
 def test_a_lease_as_a_row():

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import rows
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
     actions,
@@ -171,7 +172,7 @@ def test_a_network_that_is_refused_does_not_hide_the_steps_of_the_others(confs, 
     assert [step[:2] for step in conf_host.steps(plan)] == [("create", "10-a.conflist"), ("create", "10-c.conflist")]
     assert conf_host.actions(plan) == ["created", "failed", "created"]
     assert plan.error is not None
-    assert plan.error.facts["problems"] == plan.problems
+    assert plan.error.facts["problems"] == rows(plan.problems)
     # A run does nothing.
     with pytest.raises(HostError) as caught:
         confs.plan(*wanted)
@@ -196,7 +197,7 @@ def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path
     manifest.save()
     plan = conf_host.plan_networks(request)
     assert (plan.error, len(plan.steps)) == (None, 1)
-    assert [entry["code"] for entry in plan.problems if entry["level"] == "warning"] == ["missing_plugin"]
+    assert [entry.code for entry in plan.problems if entry.level == "warning"] == ["missing_plugin"]
 
 
 def test_a_cache_that_cannot_be_read_does_not_hide_the_steps_of_networks_that_need_it_not(confs, tmp_path):

@@ -9,16 +9,16 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.problems import 
     ERROR,
     INFO,
     WARNING,
+    Finding,
+    error_of,
     errors_of,
-    place,
-    problem,
     strict,
     summary,
 )
 
 
-def test_a_problem():
-    assert problem(ERROR, "code", "text") == {
+def test_a_row():
+    assert Finding(ERROR, "code", "text").problem() == {
         "level": "error",
         "code": "code",
         "file": None,
@@ -30,36 +30,37 @@ def test_a_problem():
 
 
 def test_only_errors_prevent_a_run():
-    error = problem(ERROR, "a", "x")
-    assert errors_of([problem(WARNING, "b", "x"), error, problem(INFO, "c", "x")]) == [error]
+    error = Finding(ERROR, "a", "x")
+    assert errors_of([Finding(WARNING, "b", "x"), error, Finding(INFO, "c", "x")]) == [error]
 
 
 def test_strict_makes_warnings_errors():
-    kept = [problem(ERROR, "a", "x"), problem(INFO, "b", "x"), problem(WARNING, "missing_plugin", "x")]
-    warning = problem(WARNING, "c", "text")
-    found = strict([*kept, warning])
+    kept = [Finding(ERROR, "a", "x"), Finding(INFO, "b", "x"), Finding(WARNING, "missing_plugin", "x")]
+    found = strict([*kept, Finding(WARNING, "c", "text", "remedy")])
     assert found[:3] == kept
-    assert (found[3]["level"], found[3]["message"]) == (ERROR, "text (a warning, which 'strict' makes an error)")
-    assert warning["level"] == WARNING
+    message = "text; remedy (a warning, which 'strict' makes an error)"
+    assert (found[3].level, found[3].message) == (ERROR, message)
 
 
 @pytest.mark.parametrize(
-    ("entry", "text"),
+    ("finding", "text"),
     [
-        (problem(ERROR, "a", "x"), ""),
-        (problem(ERROR, "a", "x", "f"), "f: "),
-        (problem(ERROR, "a", "x", "f", "/p"), "f, /p: "),
-        (problem(ERROR, "a", "x", "f", "/p", 3, 4), "f, line 3, column 4, /p: "),
-        (problem(ERROR, "a", "x", pointer="/p"), "/p: "),
+        (Finding(ERROR, "a", "x"), ""),
+        (Finding(ERROR, "a", "x", "", "f"), "f: "),
+        (Finding(ERROR, "a", "x", "", "f", "/p"), "f, /p: "),
+        (Finding(ERROR, "a", "x", "", "f", "/p", 3, 4), "f, line 3, column 4, /p: "),
+        (Finding(ERROR, "a", "x", pointer="/p"), "/p: "),
     ],
 )
-def test_places(entry, text):
-    assert place(entry) == text
-    assert summary([entry, problem(WARNING, "b", "y")]) == f"{text}x [a]"
+def test_places(finding, text):
+    assert finding.sentence == f"{text}x"
+    assert summary([finding, Finding(WARNING, "b", "y")]) == f"{text}x [a]"
 
 
 def test_several_errors():
-    assert summary([problem(ERROR, "a", "x", "f"), problem(ERROR, "b", "y")]) == "2 errors:\n- f: x [a]\n- y [b]"
+    error = error_of([Finding(WARNING, "c", "z"), Finding(ERROR, "a", "x", "", "f"), Finding(ERROR, "b", "y")])
+    assert (error.msg, error.code) == ("2 errors:\n- f: x [a]\n- y [b]", "a")
+    assert [row["code"] for row in error.facts["problems"]] == ["c", "a", "b"]
 
 
 # ---- addresses

@@ -155,7 +155,7 @@ def test_an_entry_of_an_access_control_list_is_seen(tree):
 def test_each_reason_is_reported_once(tree):
     (tree / "a").chmod(0o777)
     found = untrusted([str(tree / "a" / "b"), str(tree / "a" / "b" / "file"), str(tree / "link")])
-    assert [(entry["level"], entry["code"], entry["file"]) for entry in found] == [
+    assert [(entry.level, entry.code, entry.file) for entry in found] == [
         ("warning", "unsafe_permissions", str(tree / "a"))
     ]
 
@@ -246,7 +246,7 @@ def test_modules_that_read_report_what_others_can_write(attached, kind):
     def problems():
         found = conf.conf(scan_conf_dir(attached.conf_dir), attached.conf_dir, Manifest())[1]
         found += attachments.AttachmentsInfo(attached.cache_dir).problems
-        return [(entry["code"], entry["file"]) for entry in found]
+        return [(entry.code, entry.file) for entry in found]
 
     assert problems() == []
     path = SPOILED[kind](attached)
@@ -262,7 +262,7 @@ def test_a_symlinked_cache_entry_is_not_followed(attached, tmp_path):
     assert attach_codes(attached) == attach_codes(attached, state="absent") == {"unsafe_permissions"}
     here = attachments.AttachmentsInfo(attached.cache_dir)
     assert list(here.states.values()) == ["lost"]
-    assert ("unsafe_permissions", path) in [(entry["code"], entry["file"]) for entry in here.problems]
+    assert ("unsafe_permissions", path) in [(entry.code, entry.file) for entry in here.problems]
 
 
 def test_a_symlinked_note_is_not_followed(attached, tmp_path):
@@ -272,4 +272,4 @@ def test_a_symlinked_note_is_not_followed(attached, tmp_path):
     assert attach_codes(attached) == set()
     here = attachments.AttachmentsInfo(attached.cache_dir)
     assert [row.state for row in here.entries] == [""]
-    assert [(entry["code"], entry["file"]) for entry in here.problems] == [("record_unreadable", path)]
+    assert [(entry.code, entry.file) for entry in here.problems] == [("record_unreadable", path)]

@@ -100,6 +100,7 @@ def samples():
         runner.DelNetworksError("text", [(0, wrapped)]),
         netns.NamespaceError("text", True),
         netns.LinkError("text", True),
+        netns._MissingError("text", True),
         cli._UsageError("text"),
         gojson._BadTokenError("1e999"),
     ]

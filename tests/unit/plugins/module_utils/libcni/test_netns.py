@@ -135,7 +135,6 @@ def test_a_veth_pair(blue, host):
         link, other = netns.make_veth("eth0", host, mtu=1400, mac="02:00:00:00:00:07")
         assert (link.name, link.kind, link.mtu, link.mac, link.up) == ("eth0", "veth", 1400, "02:00:00:00:00:07", True)
         assert seen()[0]["eth0"] == ("02:00:00:00:00:07", 1400, "up")
-        assert repr(link).startswith("Link('eth0', index=")
         with pytest.raises(libcni.LinkError, match=r"container veth name provided \(eth0\) already exists"):
             netns.make_veth("eth0", host)
         with pytest.raises(libcni.LinkError, match=r"peer provided .* already exists"):

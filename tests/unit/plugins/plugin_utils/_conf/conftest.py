@@ -16,6 +16,6 @@ def problems():
         data = {"cniVersion": version, "name": "a", "plugins": [*before, plugin]}
         entries = Checked(DataSource(data), "here", None, ("syntax", "schema")).problems
         place = "/plugins/%d" % len(before)
-        return [(e["level"], e["code"], e["pointer"].replace(place, "", 1), e["message"]) for e in entries]
+        return [(e.level, e.code, e.pointer.replace(place, "", 1), e.message) for e in entries]
 
     return check

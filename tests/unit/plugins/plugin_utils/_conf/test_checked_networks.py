@@ -21,7 +21,7 @@ def check(*networks, levels=None, files=None):
 
 
 def codes(checked):
-    return [(entry["code"], entry["file"]) for entry in checked.problems]
+    return [(entry.code, entry.file) for entry in checked.problems]
 
 
 def test_what_the_module_gets_is_name_and_text():
@@ -40,7 +40,7 @@ def test_what_comes_back_needs_a_name_or_a_file_of_any_kind():
     assert (checked.problems, checked.present) == ([], 0)
     assert checked.rendered == [dict(one, state="restored") for one in wanted]
     assert codes(check({"state": "restored"})) == [("bad_argument", "networks[0]")]
-    assert "'file'" in check({"state": "restored"}).problems[0]["message"]
+    assert "'file'" in check({"state": "restored"}).problems[0].message
     assert codes(check({"state": "restored", "file": "../x"})) == [("bad_file_name", "networks[0]")]
     assert codes(check({"state": "gone", "name": "a"})) == [("bad_argument", "networks[0]")]
 
@@ -48,7 +48,7 @@ def test_what_comes_back_needs_a_name_or_a_file_of_any_kind():
 def test_a_file_is_named_by_its_path():
     checked = check({"name": "a", "src": "a.json"}, files={"a.json": b'{"cniVersion": 1,\n "type": "loopback"}'})
     (entry,) = checked.problems
-    assert (entry["code"], entry["file"], entry["line"], entry["column"]) == (
+    assert (entry.code, entry.file, entry.line, entry.column) == (
         "version_not_string",
         "/files/a.json",
         1,
@@ -87,7 +87,7 @@ def test_the_name_comes_from_the_configuration_where_the_task_has_none():
 def test_bad_entries_are_refused_with_their_place(network, code, file):
     checked = check(network, files={"latin": b'{"a":\n"\xe4"}'})
     assert codes(checked) == [(code, file)]
-    assert all(entry["level"] == "error" for entry in checked.problems)
+    assert all(entry.level == "error" for entry in checked.problems)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_bad_entries_are_refused_with_their_place(network, code, file):
 )
 def test_what_a_file_is_instead_of_utf8_is_named(data, words):
     (entry,) = check({"name": "a", "src": "x"}, files={"x": data}).problems
-    assert entry["code"] == "not_utf8"
-    assert words in entry["message"]
+    assert entry.code == "not_utf8"
+    assert words in entry.message
 
 
 def test_all_errors_of_all_networks_are_collected():

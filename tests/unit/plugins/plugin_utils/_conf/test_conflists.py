@@ -34,7 +34,7 @@ def single(version="0.3.1", **keys):
 
 
 def found(text, name=None):
-    return [(entry["level"], entry["code"], entry["pointer"]) for entry in problems(text, name)]
+    return [(entry.level, entry.code, entry.pointer) for entry in problems(text, name)]
 
 
 def problems(text, name=None):
@@ -113,8 +113,8 @@ def test_public_addresses_behind_a_masquerading_bridge_are_a_warning():
 def test_isolation_tells_which_release_it_needs():
     text = network(BRIDGE, PORTMAP, {"type": "firewall", "ingressPolicy": "same-bridge"}, {"type": "tuning"})
     (entry,) = problems(text)
-    assert (entry["level"], entry["code"], entry["pointer"]) == ("info", "needs_release", "/plugins/2/ingressPolicy")
-    assert "release 1.1.0" in entry["message"]
+    assert (entry.level, entry.code, entry.pointer) == ("info", "needs_release", "/plugins/2/ingressPolicy")
+    assert "release 1.1.0" in entry.message
 
 
 def test_a_single_plugin_without_a_name_needs_one_from_the_task_and_its_routes_a_prefix_length():
@@ -150,9 +150,9 @@ def test_a_file_that_was_cut_off_says_where_and_what_is_open():
     text = network(BRIDGE)
     cut = text[: text.index("10.44.0.0/16") + len('10.44.0.0/16"\n            }')]
     (entry,) = problems(cut)
-    assert (entry["level"], entry["code"]) == ("error", "json_truncated")
-    assert entry["line"] == cut.count("\n") + 1
-    assert "it is cut off, or ]]}}]} is missing" in entry["message"]
+    assert (entry.level, entry.code) == ("error", "json_truncated")
+    assert entry.line == cut.count("\n") + 1
+    assert "it is cut off, or ]]}}]} is missing" in entry.message
 
 
 def test_a_name_that_cannot_be_part_of_a_path_is_an_error():
@@ -162,11 +162,11 @@ def test_a_name_that_cannot_be_part_of_a_path_is_an_error():
 def test_addresses_of_static_in_the_shape_of_ranges_are_an_error_that_shows_the_right_shape():
     ipam = {"type": "static", "addresses": [[{"subnet": "10.44.0.9/16", "gateway": "10.44.0.1"}]]}
     (entry,) = problems(network({**BRIDGE, "ipam": ipam}, version="0.4.0"))
-    assert (entry["level"], entry["code"], entry["pointer"]) == ("error", "schema", "/plugins/0/ipam/addresses/0")
-    assert 'write, for example, {"address": "10.55.0.7/24", "gateway": "10.55.0.1"}' in entry["message"]
+    assert (entry.level, entry.code, entry.pointer) == ("error", "schema", "/plugins/0/ipam/addresses/0")
+    assert 'write, for example, {"address": "10.55.0.7/24", "gateway": "10.55.0.1"}' in entry.message
 
 
 def test_two_files_of_one_network_in_a_task_are_an_error():
     networks = [{"content": network(BRIDGE, name="pods")}, {"content": network(BRIDGE, PORTMAP, name="pods")}]
     checked = CheckedNetworks(networks, list(LEVELS), lambda src: ("", b""))
-    assert [(entry["level"], entry["code"]) for entry in checked.problems] == [("error", "name_twice")]
+    assert [(entry.level, entry.code) for entry in checked.problems] == [("error", "name_twice")]

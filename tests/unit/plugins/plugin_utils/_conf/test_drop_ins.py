@@ -19,7 +19,7 @@ def check(drop_ins, **keys):
 def test_the_module_gets_file_and_text_in_the_order_of_the_runtimes():
     text = '{"type": "tuning", "mtu": 1400.0}'
     found = check([{"file": "20-b.conf", "content": text}, {"file": "10-a.conf", "plugin": {"type": "portmap"}}])
-    assert [one for one in found.problems if one["level"] == "error"] == []
+    assert [one for one in found.problems if one.level == "error"] == []
     [network] = found.rendered
     assert [one["file"] for one in network["drop_ins"]] == ["10-a.conf", "20-b.conf"]
     assert json.loads(network["drop_ins"][0]["content"]) == {"type": "portmap"}
@@ -54,16 +54,16 @@ def test_none_and_an_empty_list_are_not_the_same():
 def test_what_is_refused(drop_ins, code, text):
     found = check(drop_ins)
     assert found.rendered == []
-    errors = [one for one in found.problems if one["level"] == "error"]
-    assert code in [one["code"] for one in errors], errors
-    assert any(text in one["message"] for one in errors)
-    assert all(one["file"].startswith("networks[0].drop_ins") for one in errors)
+    errors = [one for one in found.problems if one.level == "error"]
+    assert code in [one.code for one in errors], errors
+    assert any(text in one.message for one in errors)
+    assert all(one.file.startswith("networks[0].drop_ins") for one in errors)
 
 
 def test_a_finding_names_the_place_in_the_plugin():
     found = check([{"file": "x.conf", "plugin": {"type": "tuning", "mtu": "1400"}}])
-    [error] = [one for one in found.problems if one["level"] == "error"]
-    assert (error["file"], error["pointer"]) == ("networks[0].drop_ins[0]", "/mtu")
+    [error] = [one for one in found.problems if one.level == "error"]
+    assert (error.file, error.pointer) == ("networks[0].drop_ins[0]", "/mtu")
 
 
 def test_a_chain_that_the_drop_in_continues_is_no_fault():
@@ -73,5 +73,5 @@ def test_a_chain_that_the_drop_in_continues_is_no_fault():
 
 def test_a_conflist_that_ignores_drop_ins_has_none():
     found = check([{"file": "x.conf", "plugin": {"type": "tuning"}}], loadOnlyInlinedPlugins=True)
-    assert "loadOnlyInlinedPlugins" in found.problems[0]["message"]
+    assert "loadOnlyInlinedPlugins" in found.problems[0].message
     assert check([], loadOnlyInlinedPlugins=True).problems == []

@@ -92,7 +92,7 @@ def test_what_libcni_refuses_is_told_with_its_place_if_the_schema_knows_it(place
     ]
     data = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "acme", "capabilities": 5}]}
     (entry,) = Checked(DataSource(data), "here", None, ("syntax",)).problems
-    assert entry["code"] == "refused_by_libcni"
+    assert entry.code == "refused_by_libcni"
 
 
 def test_secrets_do_not_get_into_messages(problems):
@@ -103,14 +103,14 @@ def test_secrets_do_not_get_into_messages(problems):
 def test_an_unknown_key_of_the_list_is_a_warning(problems):
     data = {"cniVersion": "1.0.0", "name": "a", "disablCheck": True, "plugins": [{"type": "loopback"}]}
     (entry,) = Checked(DataSource(data), "here", None, ("syntax", "schema")).problems
-    assert (entry["code"], entry["pointer"]) == ("unknown_key", "/disablCheck")
-    assert "disableCheck" in entry["message"]
+    assert (entry.code, entry.pointer) == ("unknown_key", "/disablCheck")
+    assert "disableCheck" in entry.message
 
 
 def test_places_in_a_text_are_those_of_the_key_or_value():
     text = '{"cniVersion": "1.0.0", "name": "a",\n "plugins": [\n  {"type": "bridge", "MTU": "9",\n   "vlam": 1}]}'
     found = Checked(TextSource(text), "here", None, ("syntax", "schema")).problems
-    assert [(entry["code"], entry["line"], entry["column"]) for entry in found] == [
+    assert [(entry.code, entry.line, entry.column) for entry in found] == [
         ("key_case", 3, 22),
         ("unknown_key", 4, 4),
         ("schema", 3, 29),
@@ -129,7 +129,7 @@ def test_deep_input_is_refused_and_not_died_of(depth):
     inner = "[" * depth + "]" * depth
     for text in ('{"plugins": %s}' % inner, '{"plugins": [{"type": "bridge", "dns": %s}]}' % inner):
         found = check_text(text)
-        assert any(entry["level"] == "error" for entry in found)
+        assert any(entry.level == "error" for entry in found)
 
 
 def test_depth_in_what_is_free_passes():
@@ -156,13 +156,13 @@ def test_huge_input_gives_few_findings_of_readable_length(member):
     data = {"cniVersion": "1.0.0", "plugins": [{"type": "bridge", **member}]}
     found = check_text(json.dumps(data))
     assert len(found) <= 200
-    assert all(len(entry["message"]) < 1000 for entry in found)
+    assert all(len(entry.message) < 1000 for entry in found)
 
 
 def test_a_huge_number_is_refused_from_text_and_from_a_mapping():
-    assert [entry["code"] for entry in check_text('{"plugins": [{"type": "bridge", "mtu": 1%s}]}' % ("0" * 400))] == [
+    assert [entry.code for entry in check_text('{"plugins": [{"type": "bridge", "mtu": 1%s}]}' % ("0" * 400))] == [
         "json_number"
     ]
     data = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge", "mtu": 10**5000}]}
     (entry,) = Checked(DataSource(data), "here", None, ("syntax", "schema")).problems
-    assert (entry["code"], entry["pointer"]) == ("json_number", "/plugins/0/mtu")
+    assert (entry.code, entry.pointer) == ("json_number", "/plugins/0/mtu")

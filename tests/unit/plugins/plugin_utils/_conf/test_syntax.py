@@ -15,7 +15,7 @@ def check(data, name=None, levels=("syntax",)):
 
 
 def found(checked):
-    return [(entry["level"], entry["code"], entry["pointer"]) for entry in checked.problems]
+    return [(entry.level, entry.code, entry.pointer) for entry in checked.problems]
 
 
 GOOD = {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "bridge"}]}
@@ -49,7 +49,7 @@ def test_pointers_of_a_single_plugin_are_those_of_the_input():
     text = '{"cniVersion": "1.0.0", "name": "apps",\n "type": "a/b"}'
     checked = Checked(TextSource(text), "here", None, ("syntax",))
     (entry,) = checked.problems
-    assert (entry["pointer"], entry["line"], entry["column"]) == ("/type", 2, 10)
+    assert (entry.pointer, entry.line, entry.column) == ("/type", 2, 10)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_versions_newer_than_libcni_are_fine_beside_a_known_one():
 )
 def test_a_version_to_write_is_named(given, advice):
     (entry,) = check({**GOOD, "cniVersion": given}).problems
-    assert advice in entry["message"]
+    assert advice in entry.message
 
 
 def test_names_have_to_agree_and_one_has_to_be_there():
@@ -126,7 +126,7 @@ def test_something_else_than_an_object_is_refused(text):
 
 def test_json_in_a_string_is_told_from_other_strings():
     (entry,) = Checked(TextSource('"{\\"name\\": \\"a\\"}"'), "here", "a", ("syntax",)).problems
-    assert (entry["code"], "to_json" in entry["message"]) == ("not_object", True)
+    assert (entry.code, "to_json" in entry.message) == ("not_object", True)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_without_the_level_only_the_name_is_tested():
 def test_a_duplicate_key_is_a_warning_with_its_place():
     text = '{"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge",\n"mtu": 1, "mtu": 2}]}'
     (entry,) = Checked(TextSource(text), "here", None, ("syntax",)).problems
-    assert (entry["code"], entry["pointer"], entry["line"], entry["column"]) == (
+    assert (entry.code, entry.pointer, entry.line, entry.column) == (
         "duplicate_key",
         "/plugins/0/mtu",
         2,

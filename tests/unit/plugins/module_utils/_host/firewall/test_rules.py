@@ -29,7 +29,7 @@ def found():
 
 
 def problems_of(read):
-    return [(entry["code"], entry["level"]) for entry in owners.group_rules(read).problems]
+    return [(entry.code, entry.level) for entry in owners.group_rules(read).problems]
 
 
 def test_everything_is_read_and_sorted(found):
@@ -47,7 +47,7 @@ def test_everything_is_read_and_sorted(found):
 def test_what_cannot_be_read_is_told(found):
     found.unread["iptables-nft", "ipv4"] = HostError("iptables-nft-save failed: exit status 4", code="command_failed")
     assert problems_of(found) == [("rules_unreadable", "warning")]
-    message = owners.group_rules(found).problems[0]["message"]
+    message = owners.group_rules(found).problems[0].message
     assert message == "cannot read iptables-nft ipv4: iptables-nft-save failed: exit status 4"
 
 

@@ -87,7 +87,7 @@ def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypat
     monkeypatch.setattr(live, "find_homes", refuse)
     here = attachments.AttachmentsInfo(str(cache))
     assert attachments.attachments(here)[1]["netns_state"] == "unknown"
-    assert [problem["code"] for problem in here.problems] == ["netns_unusable"]
+    assert [problem.code for problem in here.problems] == ["netns_unusable"]
 
 
 def test_interrupted_and_lost_attachments_are_listed(cache):
@@ -110,7 +110,7 @@ def test_interrupted_and_lost_attachments_are_listed(cache):
         ("old", "attached", "gone", ["10.1.0.4/24"]),
         ("web", "lost", "same", ["10.1.0.2/24"]),
     ]
-    assert [entry["code"] for entry in here.problems] == ["interrupted", "cache_lost"]
+    assert [entry.code for entry in here.problems] == ["interrupted", "cache_lost"]
 
 
 def test_a_digest_is_remembered_as_long_as_the_file_is_the_same(tmp_path, manifest):

@@ -142,6 +142,6 @@ def test_types_are_listed_once():
 def test_a_secret_that_every_user_can_read_is_a_warning(mode, warned):
     secret = b'{"plugins": [{"type": "x", "env": [{"name": "DB_PASSWORD", "value": "hush"}]}]}'
     found = readable_secret(secret, mode, "/etc/cni/net.d/10-x.conflist")
-    assert [entry["code"] for entry in found] == ["readable_secret"] * warned
-    assert not warned or 'mode: "0600"' in found[0]["message"]
+    assert [entry.code for entry in found] == ["readable_secret"] * warned
+    assert not warned or 'mode: "0600"' in found[0].message
     assert readable_secret(b'{"plugins": [{"type": "x", "token_ttl": "30s"}]}', mode, "/x") == []

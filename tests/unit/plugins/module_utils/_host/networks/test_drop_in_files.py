@@ -175,7 +175,7 @@ def test_a_link_in_the_place_of_the_folder_is_refused(conf_host, tmp_path):
 
 def test_a_readable_secret_is_told(conf_host):
     plan = conf_host.plan(want(drop_ins={"10-x.conf": plugin(token="s3cret")}))
-    assert [(one["code"], os.path.basename(one["file"])) for one in plan.problems] == [("readable_secret", "10-x.conf")]
+    assert [(one.code, os.path.basename(one.file)) for one in plan.problems] == [("readable_secret", "10-x.conf")]
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_each_runtime_is_predicted(conf_host, runtimes):
         "containerd-2.1": paths,
         "nerdctl": [],
     }
-    ignored = [one["message"] for one in plan.problems if one["code"] == "drop_in_ignored"]
+    ignored = [one.message for one in plan.problems if one.code == "drop_in_ignored"]
     assert len(ignored) == 2
     assert "containerd-1.7 contains libcni 1.1, which is older than 1.3" in ignored[0]
     assert "nerdctl reads no drop-in folders" in ignored[1]
@@ -214,4 +214,4 @@ def test_managed_ones_that_stay_are_not_called_unmanaged(conf_host):
     conf_host.run(want(drop_ins=TWO))
     (conf_host.conf_dir / "a" / "30-z.conf").write_bytes(plugin())
     plan = conf_host.run(want(mtu=1400))
-    assert [os.path.basename(one["file"]) for one in plan.problems if one["code"] == "drop_in"] == ["30-z.conf"]
+    assert [os.path.basename(one.file) for one in plan.problems if one.code == "drop_in"] == ["30-z.conf"]

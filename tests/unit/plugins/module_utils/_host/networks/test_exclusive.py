@@ -222,7 +222,7 @@ def test_an_attached_network_may_change_its_file_but_not_its_addresses(conf_host
 def test_the_directory_is_judged_without_what_goes_aside(conf_host):
     conf_host.put("05-x.bak.conflist", text("x"))
     plan = conf_host.run(want("a"), exclusive=True)
-    assert [entry["code"] for entry in plan.problems] == ["order_flip"]
+    assert [entry.code for entry in plan.problems] == ["order_flip"]
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_the_package_of_a_file_is_named(conf_host, monkeypatch, package, words):
     path = str(conf_host.conf_dir / "87-podman.conflist")
     monkeypatch.setattr(removals, "packages_of", lambda paths: {path: package} if path in paths else {})
     plan = conf_host.plan(want("a", priority=99), exclusive=True)
-    found = [entry for entry in plan.problems if entry["code"] == "package_file"]
-    assert [(entry["level"], entry["file"]) for entry in found] == [("warning", path)]
-    assert all(word in found[0]["message"] for word in words)
+    found = [entry for entry in plan.problems if entry.code == "package_file"]
+    assert [(entry.level, entry.file) for entry in found] == [("warning", path)]
+    assert all(word in found[0].message for word in words)
     plan = conf_host.plan(want("podman", file="87-podman.conflist"))
-    assert "package_file" in [entry["code"] for entry in plan.problems]
+    assert "package_file" in [entry.code for entry in plan.problems]
 
 
 def test_a_crash_at_any_point_loses_nothing(tmp_path, monkeypatch):

@@ -82,10 +82,10 @@ def test_what_cilium_has_renamed_is_left_so(conf_host):
         assert steps(plan) == [("leave", "10-a.conflist", "foreign"), ("create", "10-b.conflist", "safe")]
         assert actions(plan) == ["foreign", "created"]
         assert plan.steps[0].before == {"path": str(taken)}
-        problem, other = [entry for entry in plan.problems if entry["code"] == "foreign_owner"]
-        assert (problem["level"], other["file"]) == ("warning", str(conf_host.conf_dir / "10-b.conflist"))
+        problem, other = [entry for entry in plan.problems if entry.code == "foreign_owner"]
+        assert (problem.level, other.file) == ("warning", str(conf_host.conf_dir / "10-b.conflist"))
         words = ("Cilium", "process 7", "10-a.conflist.cilium_bak", "cni.exclusive=false")
-        assert all(word in problem["message"] for word in words)
+        assert all(word in problem.message for word in words)
     plan = conf_host.plan(want("a"))
     assert not plan.changed
     assert steps(conf_host.run(want("a"), force=True)) == [("create", "10-a.conflist", "safe")]
@@ -96,9 +96,9 @@ def test_what_is_new_may_be_renamed_by_cilium_too(conf_host):
     conf_host.processes["cilium-agent"] = 7
     plan = conf_host.run(want("a"))
     (problem,) = plan.problems
-    assert (problem["level"], problem["code"]) == ("warning", "foreign_owner")
-    assert problem["file"] == str(conf_host.conf_dir / "10-a.conflist")
-    assert all(word in problem["message"] for word in ("10-b.conflist.cilium_bak", "process 7", "cni.exclusive=false"))
+    assert (problem.level, problem.code) == ("warning", "foreign_owner")
+    assert problem.file == str(conf_host.conf_dir / "10-a.conflist")
+    assert all(word in problem.message for word in ("10-b.conflist.cilium_bak", "process 7", "cni.exclusive=false"))
     assert conf_host.plan(want("a", mtu=5)).problems == []
     assert conf_host.plan(want("c", bridge="b1"), force=True).problems == []
     conf_host.processes.clear()
@@ -124,8 +124,8 @@ def test_a_plugin_that_a_running_daemon_has_put_in_stays(conf_host):
     assert "istio-cni" in plan.steps[0].before
     assert "istio-cni" not in plan.steps[0].after
     (problem,) = plan.problems
-    assert (problem["level"], problem["code"]) == ("warning", "foreign_owner")
-    assert all(word in problem["message"] for word in ("Istio", "istio-cni", "process 7", "chained: false"))
+    assert (problem.level, problem.code) == ("warning", "foreign_owner")
+    assert all(word in problem.message for word in ("Istio", "istio-cni", "process 7", "chained: false"))
 
 
 def test_a_change_keeps_what_was_put_in(conf_host):

@@ -111,8 +111,8 @@ def test_containerd_writes_a_file_only_from_a_template(proc, tmp_path, monkeypat
 def test_what_is_said_of_an_owner(proc):
     proc(7, "cilium-agent")
     living = Owners(CONF_DIR).living(file("cilium-cni"))
-    assert living.claim == "this file is written by Cilium, which is running (cilium-agent, process 7)"
-    assert "cni.customConf=true" in living.setting
+    assert str(living) == "Cilium, which is running (cilium-agent, process 7)"
+    assert "cni.customConf=true" in living.owner.setting
 
 
 def test_who_injects(proc):

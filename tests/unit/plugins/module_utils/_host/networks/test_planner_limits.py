@@ -106,7 +106,7 @@ def test_strict_turns_warnings_into_errors_and_behaves_the_same_in_check_mode(co
 
 def test_strict_leaves_what_an_earlier_task_of_the_run_may_install_to_check_mode(conf_host):
     plan = conf_host.plan(want("a"), levels=("plugins",), tolerate_missing=True, strict=True)
-    assert [entry["level"] for entry in plan.problems] == ["warning"]
+    assert [entry.level for entry in plan.problems] == ["warning"]
     assert conf_host.refused(want("a"), levels=("plugins",), strict=True) == [("missing_plugin", "10-a.conflist")]
 
 
@@ -116,7 +116,7 @@ def test_drop_ins_count_and_are_told_of(conf_host):
     (folder / "50-x.conf").write_text('{"type": "extra"}')
     levels = ("plugins", "directory")
     plan = conf_host.plan(want("a"), levels=levels, tolerate_missing=True)
-    assert [(entry["code"], os.path.basename(entry["file"])) for entry in plan.problems] == [
+    assert [(entry.code, os.path.basename(entry.file)) for entry in plan.problems] == [
         ("missing_plugin", "10-a.conflist"),
         ("missing_plugin", "50-x.conf"),
         ("drop_in", "50-x.conf"),
@@ -133,7 +133,7 @@ def test_a_list_that_does_without_drop_ins_ignores_the_folder(conf_host):
     plan = conf_host.plan(
         WantedNetwork("a", True, json.dumps(data).encode()), levels=("plugins",), tolerate_missing=True
     )
-    assert [entry["code"] for entry in plan.problems] == ["missing_plugin"]
+    assert [entry.code for entry in plan.problems] == ["missing_plugin"]
 
 
 def test_the_directory_is_judged_as_it_will_be(conf_host):

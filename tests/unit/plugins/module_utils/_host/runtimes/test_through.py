@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.through import in_words, networks_through
 
 
@@ -24,7 +25,7 @@ def through(tmp_path):
         (tmp_path / "net.d").mkdir(exist_ok=True)
         (tmp_path / "net.d" / "00-m.conflist").write_text(text)
         there = confdir.scan_conf_dir(str(tmp_path / "net.d"))
-        return networks_through(there[0], str(tmp_path / "net.d"), there)
+        return networks_through(there[0], str(tmp_path / "net.d"), there, HostView())
 
     return run
 
@@ -63,7 +64,3 @@ def test_a_definition_in_the_cluster_is_not_known_here(through):
     found = through(clusterNetwork="pods", defaultNetworks=["storage"], confDir="@/conf")
     assert pairs(found) == [(None, None), ("net1", None)]
     assert in_words(found) == "Multus gives every pod pods of the cluster, net1: storage of the cluster"
-
-
-def test_another_plugin_gives_nothing_else(through):
-    assert through(type="bridge", delegates=[{"name": "pods", "type": "bridge"}]) == []

@@ -182,9 +182,6 @@ def test_nesting_up_to_the_limit_of_go(run, depth, status):
 def test_command_args():
     conf = {"cniVersion": "0.4.0", "name": "n", "PrevResult": {"ips": [{"version": "4", "address": "10.0.0.1/8"}]}}
     args = libcni.CmdArgs("c1", "/n", "eth0", "IP=fd00:0::1;Flag=TRUE", "/b", stdin_data=json.dumps(conf).encode())
-    assert repr(args) == (
-        "CmdArgs(container_id='c1', netns='/n', ifname='eth0', args='IP=fd00:0::1;Flag=TRUE', path='/b')"
-    )
     assert (args.cni_version, args.prev_result.addresses) == ("0.4.0", ["10.0.0.1/8"])
     assert libcni.CmdArgs().prev_result is None
 
@@ -195,7 +192,6 @@ def test_command_args():
 
     loaded = args.load_args(Wanted)
     assert (loaded.Flag, loaded.IP, loaded.IgnoreUnknown) == (True, "fd00::1", False)
-    assert repr(loaded) == "Wanted(Count=0, Flag=True, IP='fd00::1', IgnoreUnknown=False)"
     for text, message in (
         ("Count=x", 'ARGS: error parsing value of pair "Count=x": invalid literal'),
         ("IP=x", 'ARGS: error parsing value of pair "IP=x": invalid IP address: x'),
