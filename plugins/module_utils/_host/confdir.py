@@ -37,38 +37,27 @@ class ConfFile:
     "" if it can be loaded).
     """
 
-    __slots__ = (
-        "cni_version",
-        "error",
-        "gid",
-        "inlined_only",
-        "is_link",
-        "is_special",
-        "kind",
-        "mode",
-        "name",
-        "network",
-        "path",
-        "plugins",
-        "text",
-        "uid",
-    )
+    is_link = is_special = inlined_only = False
+    mode = uid = gid = 0
+    text: Optional[bytes] = None
+    network: Optional[str] = None
+    cni_version = error = ""
 
-    def __init__(self, name: str, path: str) -> None:
+    def __init__(self, name: str, path: str, text: Optional[bytes] = None) -> None:
+        """With *text*, the file has that content, whatever is there."""
         self.name = name
         self.path = path
         self.kind = extension(name)[1:]
-        self.is_link = False
-        self.is_special = False
-        self.mode = 0
-        self.uid = 0
-        self.gid = 0
-        self.text: Optional[bytes] = None
-        self.network: Optional[str] = None
-        self.cni_version = ""
         self.plugins: List[Dict[str, Any]] = []
-        self.inlined_only = False
-        self.error = ""
+        if text is not None:
+            self.load(text)
+
+    def load(self, text: bytes) -> None:
+        self.text = text
+        try:
+            parse_conf(self, text)
+        except HostError as error:
+            self.error = error.msg
 
 
 def sort_key(name: str) -> bytes:
@@ -110,8 +99,7 @@ def _read_entry(directory: Directory, name: str, future: str = "") -> Optional[C
     file.is_special = not file.is_link and not stat.S_ISREG(status.st_mode)
     file.mode, file.uid, file.gid = stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
     try:
-        file.text = _read(directory.fd, name)
-        parse_conf(file, file.text)
+        file.load(_read(directory.fd, name))
     except HostError as error:
         file.error = error.msg
     return file

@@ -15,7 +15,8 @@ import os
 import pwd
 import re
 import stat
-from typing import Any, BinaryIO, Optional
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, Optional
 
 from .errors import HostError
 from .paths import file_name
@@ -85,15 +86,12 @@ class Directory:
         os.close(self.fd)
 
 
-class Attributes:
+class Attributes(NamedTuple):
     """Mode (an int such as 0o644) and owner (numeric ids) that a file gets before it goes live."""
 
-    __slots__ = ("gid", "mode", "uid")
-
-    def __init__(self, mode: int, uid: int = 0, gid: int = 0) -> None:
-        self.mode = mode
-        self.uid = uid
-        self.gid = gid
+    mode: int
+    uid: int = 0
+    gid: int = 0
 
 
 def make_directory(path: str, mode: int) -> None:
@@ -157,10 +155,7 @@ def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attribu
     try:
         fd = _create(directory, temp)
         try:
-            while True:
-                chunk = source.read(_CHUNK)
-                if not chunk:
-                    break
+            for chunk in iter(partial(source.read, _CHUNK), b""):
                 _write_all(fd, chunk)
             _finish(fd, target, attributes)
         finally:

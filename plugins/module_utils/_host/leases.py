@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..libcni.files import open_file
 from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
 from .kinds import lease_dir
@@ -191,17 +191,9 @@ def _locked(folder: str, timeout: float) -> Iterator[None]:
 def _content(path: str) -> Tuple[Optional[str], Optional[os.stat_result]]:
     """Return a small regular file's text and status, None for anything else."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with open_file(path, _MAX_SIZE, follow=False) as file:
+            # One byte more than allowed shows that the file is too long.
+            data, status = file.read(_MAX_SIZE + 1), os.fstat(file.fileno())
+    except (OSError, ValueError):
         return None, None
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            return None, None
-        # One byte more than allowed shows that the file is too long.
-        data = os.read(fd, _MAX_SIZE + 1)
-    except OSError:
-        return None, None
-    finally:
-        os.close(fd)
     return (data.decode("utf-8", "replace"), status) if len(data) <= _MAX_SIZE else (None, None)

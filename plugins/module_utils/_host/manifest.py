@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import stat
+from functools import partial
 from typing import Any, BinaryIO, Dict, Optional, Set
 
 from ..libcni.files import open_file, read_file
@@ -258,11 +259,9 @@ def identity(status: os.stat_result) -> str:
 def digest_of(stream: BinaryIO) -> str:
     """Return the sha256 (hex) of the rest of *stream*."""
     digest = hashlib.sha256()
-    while True:
-        chunk = stream.read(_CHUNK)
-        if not chunk:
-            return digest.hexdigest()
+    for chunk in iter(partial(stream.read, _CHUNK), b""):
         digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _private_directory(path: str) -> None:

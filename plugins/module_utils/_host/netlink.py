@@ -16,6 +16,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ..libcni import kernel
 from ..libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from .errors import HostError
+from .struct import struct as values
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _GETADDR = 20, 22
@@ -36,6 +37,7 @@ MAIN_TABLE, LOCAL_TABLE = 254, 255
 _FLAG_UP = 1
 
 
+@values
 class Link:
     """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
@@ -44,31 +46,16 @@ class Link:
     one's, in which a container can choose indexes as it likes. ``mac`` is "" if there is none.
     """
 
-    __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "nsid", "up")
-
-    def __init__(
-        self,
-        index: int,
-        name: str,
-        kind: str,
-        link: int,
-        master: int,
-        up: bool,
-        abroad: bool,
-        mac: str = "",
-        mtu: int = 0,
-        nsid: int = -1,
-    ) -> None:
-        self.index = index
-        self.name = name
-        self.kind = kind
-        self.link = link
-        self.master = master
-        self.up = up
-        self.abroad = abroad
-        self.mac = mac
-        self.mtu = mtu
-        self.nsid = nsid
+    index: int
+    name: str
+    kind: str
+    link: int
+    master: int
+    up: bool
+    abroad: bool
+    mac: str = ""
+    mtu: int = 0
+    nsid: int = -1
 
 
 class Route(NamedTuple):

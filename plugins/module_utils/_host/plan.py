@@ -78,21 +78,9 @@ class Step:
     ``section`` is the part of a host that it belongs to, in a plan of several.
     """
 
-    __slots__ = (
-        "action",
-        "after",
-        "before",
-        "error",
-        "item",
-        "kind",
-        "lane",
-        "parts",
-        "reason",
-        "section",
-        "state",
-        "step_class",
-        "target",
-    )
+    section = ""
+    state = "planned"
+    error: Optional[HostError] = None
 
     def __init__(
         self,
@@ -118,9 +106,6 @@ class Step:
         self.lane = lane
         self.reason = shorten(reason)
         self.parts = tuple(parts)
-        self.section = ""
-        self.state = "planned"
-        self.error: Optional[HostError] = None
 
     def describe(self) -> Dict[str, Any]:
         """Return what the user sees: ``{kind, target, class, reason}``, and ``parts`` and ``section`` where set."""

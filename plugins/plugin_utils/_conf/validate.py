@@ -7,8 +7,7 @@ from typing import Any, Iterator, Optional, Sequence, Union
 
 from ...module_utils._host.checks.network import network_problems
 from ...module_utils._host.checks.view import ConfView, uses_of_network
-from ...module_utils._host.confdir import ConfFile, parse_conf
-from ...module_utils._host.errors import HostError
+from ...module_utils._host.confdir import ConfFile
 from ...module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
@@ -122,10 +121,8 @@ class Checked:
 
 def _as_hosts_say(text: str) -> Iterator[Fault]:
     """Yield what is wrong with a network alone, by the same rules as on a host."""
-    file = ConfFile("network.conflist", "network.conflist")
-    try:
-        parse_conf(file, text.encode("utf-8"))
-    except HostError:
+    file = ConfFile("network.conflist", "network.conflist", text.encode("utf-8"))
+    if file.error:
         # libcni's reasons are those of the level syntax.
         return
     view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import stat
 import tarfile
 import zlib
 from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
@@ -75,7 +74,7 @@ class DirectorySource:
             with os.scandir(self.path) as entries:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             for name in sorted(filter(PLAIN_NAME.match, names)):
-                with _open_regular(os.path.join(self.path, name)) as stream:
+                with open_file(os.path.join(self.path, name), follow=False) as stream:
                     member = inspect(stream)
                 if member is not None:
                     members[name] = member
@@ -87,22 +86,11 @@ class DirectorySource:
         """Yield ``(name, stream)`` for each of *names*."""
         for name in sorted(names):
             try:
-                stream = _open_regular(os.path.join(self.path, name))
+                stream = open_file(os.path.join(self.path, name), follow=False)
             except OSError as error:
                 raise HostError(f"cannot read {self.path}/{name}: {error.strerror}", code="bad_source") from error
             with stream:
                 yield name, stream
-
-
-def _open_regular(path: str) -> BinaryIO:
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-    stream = open(path, "rb", opener=opener)  # noqa: SIM115  # the caller gets it
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise HostError(f"{path} is not a regular file", code="bad_source")
-    return stream
 
 
 class ArchiveSource:

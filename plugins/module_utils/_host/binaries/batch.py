@@ -9,7 +9,7 @@ import time
 from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional
 
 from ..errors import HostError
-from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, make_directory, stage
+from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, stage
 from ..manifest import SETTLING, Manifest, digest_of
 from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
 from .store import (
@@ -180,11 +180,6 @@ class PluginBatch:
         if self._directory is not None:
             os.close(self._directory.fd)
             self._directory = None
-
-
-def make_bin_dir(path: str) -> None:
-    """Create the directory, owned by root and with mode 0755."""
-    make_directory(path, 0o755)
 
 
 def _sha256(change: PluginChange) -> str:

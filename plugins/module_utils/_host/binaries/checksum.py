@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 from typing import BinaryIO, Dict, Iterable, Tuple
 
 from ..errors import HostError
@@ -40,10 +41,7 @@ def digests(stream: BinaryIO, algorithms: Iterable[str] = ("sha256", "sha512")) 
     """Return ``{algorithm: HEX}`` of the whole *stream*, and rewind it."""
     both = {name: hashlib.new(name) for name in algorithms}
     stream.seek(0)
-    while True:
-        chunk = stream.read(_CHUNK)
-        if not chunk:
-            break
+    for chunk in iter(partial(stream.read, _CHUNK), b""):
         for digest in both.values():
             digest.update(chunk)
     stream.seek(0)

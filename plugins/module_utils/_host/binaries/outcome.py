@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...libcni.files import open_file
 from ..errors import HostError
-from ..files import Directory
+from ..files import Directory, make_directory
 from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest
 from ..plan import SAFE, Plan, Step
@@ -112,10 +113,8 @@ class PluginsPlan(Plan):
 
     def _add_directory(self, path: str) -> None:
         state = {"mode": "0755", "owner": "0:0"}
-        from .batch import make_bin_dir
-
-        step = Step("make_directory", path, SAFE, None, state, lambda: make_bin_dir(path), reason="does not exist")
-        self.add(step)
+        action = partial(make_directory, path, 0o755)
+        self.add(Step("make_directory", path, SAFE, None, state, action, reason="does not exist"))
 
     def _reason(self, change: PluginChange, before: Record, after: Record) -> str:
         """Return how the current file differs from the desired one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni import version
 from ...libcni.errors import CNIError
@@ -147,15 +147,12 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     return f"did you mean {near[0]!r}? Otherwise " if near else ""
 
 
-class Use:
+class Use(NamedTuple):
     """One place of a configuration that names a plugin: ``plugin`` is its type, ``file`` and ``pointer`` the place."""
 
-    __slots__ = ("file", "plugin", "pointer")
-
-    def __init__(self, file: str, pointer: str, plugin: str) -> None:
-        self.file = file
-        self.pointer = pointer
-        self.plugin = plugin
+    file: str
+    pointer: str
+    plugin: str
 
 
 def uses_of(file: str, pointer: str, plugin: Dict[str, Any]) -> List[Use]:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..attachments.request import ABSENT, ATTACHMENTS_ARGUMENTS, PRESENT, WantedAttachment, parse_attachments
 from ..binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..binaries.types import types_of
-from ..confdir import ConfFile, parse_conf
+from ..confdir import ConfFile
 from ..errors import HostError
 from ..named_netns import NETNS_ARGUMENTS
 from ..netns import netns_path
@@ -113,10 +112,8 @@ class HostRequest:
             return
         removed = set(section["plugins"])
         for where, given in self._present_networks():
-            file = ConfFile("wanted.conflist", "")
             # What cannot be read is an error of its section.
-            with contextlib.suppress(HostError):
-                parse_conf(file, given["content"].encode("utf-8"))
+            file = ConfFile("wanted.conflist", "", given["content"].encode("utf-8"))
             for name in sorted(removed.intersection(types_of(file.plugins))):
                 yield (
                     f"the section plugins removes {name!r}, and the network {given['name']!r} of the section {where} "

@@ -8,8 +8,7 @@ import re
 from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..binaries.packages import DPKG, packages_of
-from ..confdir import ConfFile, parse_conf
-from ..errors import HostError
+from ..confdir import ConfFile
 from .difference import moved, would_change
 from .entries import ConfState
 from .execute import ABSENT, NOT_REQUESTED, PREVIOUS, REPLACED
@@ -209,20 +208,17 @@ class Restoration:
         state = self.state
         path = original.get("path", managed.path)
         name = os.path.basename(path)
-        file = ConfFile(name, path)
         with state.manifest.kept(original["sha256"]) as stream:
-            file.text = stream.read()
-        try:
-            parse_conf(file, file.text)
-        except HostError as error:
-            file.error = error.msg
+            file = ConfFile(name, path, stream.read())
         standing = None if name == current else state.standing(name)
         # An interrupted run may have restored it already.
         restored = standing is not None and standing.text == file.text and not state.is_managed(name)
         if name != current and not restored and not self._is_free(name, file, standing):
             return
         users = self._refuse_move(managed, file)
-        state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), restored, users)
+        state.plan.changes.restore_original(
+            name, current, original, (managed.text or b"", file.text or b""), restored, users
+        )
         state.after.pop(current, None)
         if current in state.files:
             (state.replaced if name == current else state.vacated).add(current)

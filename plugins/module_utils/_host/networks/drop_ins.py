@@ -11,8 +11,7 @@ import os
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from ..confdir import ConfFile, drop_ins, parse_conf, sort_key
-from ..errors import HostError
+from ..confdir import ConfFile, drop_ins, sort_key
 from ..plan import DISRUPTIVE, SAFE
 from .difference import moved_plugins, readable_secret, same_json, would_change
 from .entries import ConfState
@@ -76,13 +75,7 @@ class DropInFiles:
 
     def _planned(self, path: str, name: str, text: bytes) -> ConfFile:
         folder = os.path.realpath(os.path.dirname(self._state.plan.path(path)))
-        file = ConfFile(name, os.path.join(folder, name))
-        file.text = text
-        try:
-            parse_conf(file, text)
-        except HostError as error:
-            file.error = error.msg
-        return file
+        return ConfFile(name, os.path.join(folder, name), text)
 
     def remove_orphans(self) -> None:
         """Plan to remove the managed drop-ins of networks that lose their managed file by this plan."""

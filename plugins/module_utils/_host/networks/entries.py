@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from ..addresses import result_addresses
-from ..confdir import ConfFile, drop_ins, parse_conf, read_as, sort_key
+from ..confdir import ConfFile, drop_ins, read_as, sort_key
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, Finding
@@ -252,10 +251,7 @@ class ConfState:
 
     def _appended(self, network: str, text: bytes) -> List[Dict[str, Any]]:
         """Return the plugins that the drop-ins of *network* will append to the conflist *text*."""
-        file = ConfFile("new.conflist", "")
-        with contextlib.suppress(HostError):
-            parse_conf(file, text)
-        files = [] if file.inlined_only else self.drop_ins(self.request.conf_dir, network)
+        files = [] if ConfFile("new.conflist", "", text).inlined_only else self.drop_ins(self.request.conf_dir, network)
         return [plugin for drop_in in files for plugin in drop_in.plugins]
 
     # ---- the directory as it will be
@@ -283,18 +279,10 @@ class ConfState:
 
     def planned(self) -> List[ConfFile]:
         """Return the files as they will be, in the order of the runtimes."""
-        return [self._planned(name) for name in sorted(self.after, key=sort_key)]
-
-    def _planned(self, name: str) -> ConfFile:
-        if name not in self.contents:
-            return self.files[name]
-        file = ConfFile(name, self.plan.path(name))
-        file.text = self.contents[name]
-        try:
-            parse_conf(file, file.text)
-        except HostError as error:
-            file.error = error.msg
-        return file
+        return [
+            ConfFile(name, self.plan.path(name), self.contents[name]) if name in self.contents else self.files[name]
+            for name in sorted(self.after, key=sort_key)
+        ]
 
 
 def _attached(cache_dir: str) -> Dict[str, List[Entry]]:

@@ -132,6 +132,7 @@ class WantedNetwork:
         return f"{DEFAULT_PRIORITY if self.priority is None else self.priority:02d}-{self.name}.conflist"
 
 
+@struct
 class ConfRequest:
     """All options of the module. ``levels``: those of ``plugins`` and ``directory`` that apply.
 
@@ -140,35 +141,19 @@ class ConfRequest:
     the network that they must use. ``settings``: the desired settings of their configurations, if any.
     """
 
-    def __init__(
-        self,
-        networks: Sequence[WantedNetwork],
-        conf_dir: str,
-        bin_dirs: Sequence[str],
-        cache_dir: str,
-        attributes: Attributes,
-        levels: Sequence[str] = ("plugins", "directory"),
-        force: bool = False,
-        tolerate_missing: bool = False,
-        exclusive: bool = False,
-        runtimes: Optional[Sequence[str]] = (),
-        ensure_effective: Optional[str] = None,
-        settings: Optional[RuntimeSettings] = None,
-        strict: bool = False,
-    ) -> None:
-        self.networks = list(networks)
-        self.conf_dir = conf_dir
-        self.bin_dirs = list(bin_dirs)
-        self.cache_dir = cache_dir
-        self.attributes = attributes
-        self.levels = set(levels)
-        self.force = force
-        self.tolerate_missing = tolerate_missing
-        self.exclusive = exclusive
-        self.runtimes = runtimes
-        self.ensure_effective = ensure_effective
-        self.settings = settings
-        self.strict = strict
+    networks: Sequence[WantedNetwork]
+    conf_dir: str
+    bin_dirs: Sequence[str]
+    cache_dir: str
+    attributes: Attributes
+    levels: Sequence[str] = ("plugins", "directory")
+    force: bool = False
+    tolerate_missing: bool = False
+    exclusive: bool = False
+    runtimes: Optional[Sequence[str]] = ()
+    ensure_effective: Optional[str] = None
+    settings: Optional[RuntimeSettings] = None
+    strict: bool = False
 
 
 def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfRequest:

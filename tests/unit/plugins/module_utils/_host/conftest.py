@@ -15,7 +15,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host
 
@@ -39,14 +38,8 @@ class Directory:
         return self.put(name, json.dumps(data).encode())
 
     def put(self, name, text):
-        file = confdir.ConfFile(name, self.path + "/" + name)
-        file.text = text
-        try:
-            confdir.parse_conf(file, text)
-        except HostError as error:
-            file.error = error.msg
-        self.files.append(file)
-        return file
+        self.files.append(confdir.ConfFile(name, self.path + "/" + name, text))
+        return self.files[-1]
 
     def view(self, wanted=None, managed=(), before=()):
         """Return the view in which all files are asked for, or those named *wanted*."""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, parse_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
@@ -66,10 +66,7 @@ def conflist(name):
 
 
 def planned(conf_dir, name, network):
-    file = ConfFile(name, f"{conf_dir}/{name}")
-    file.text = conflist(network).encode()
-    parse_conf(file, file.text)
-    return file
+    return ConfFile(name, f"{conf_dir}/{name}", conflist(network).encode())
 
 
 def test_files_of_the_directory_are_read_once(view, tmp_path):

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners 
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import Finding
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -242,7 +243,7 @@ class Firewall:
     def read(self):
         found = FoundRules()
         found.sets += self.sets
-        found.problems += [{"message": text} for text in self.problems]
+        found.problems += [Finding("warning", "rules_unreadable", text) for text in self.problems]
         return found
 
     def remove(self, sets):

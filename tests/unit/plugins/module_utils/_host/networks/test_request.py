@@ -49,7 +49,7 @@ def test_the_options():
     assert (made.conf_dir, made.bin_dirs, made.cache_dir) == ("/etc/cni/net.d", ["/opt/cni/bin"], "/var/lib/cni")
     attributes = made.attributes
     assert (attributes.mode, attributes.uid, attributes.gid) == (0o640, 5, 6)
-    assert (made.levels, made.runtimes, made.ensure_effective) == ({"plugins"}, ["containerd"], "demo")
+    assert (made.levels, made.runtimes, made.ensure_effective) == (["plugins"], ["containerd"], "demo")
     assert made.settings is None
     assert made.tolerate_missing is True
     assert request.conf_request(params(), False).tolerate_missing is False
