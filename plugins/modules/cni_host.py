@@ -195,10 +195,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._host.attachments.request import PRESENT
 from ..module_utils._host.binaries.request import SourceNeeded
 from ..module_utils._host.errors import HostError, coded
-from ..module_utils._host.host.plan import HostPlan
+from ..module_utils._host.host.plan import HostPlan, errors_of_sections, results_of
 from ..module_utils._host.host.planner import HostPlanner
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest, bin_dir_of
-from ..module_utils._host.host.result import errors_of_sections, results_of
 from ..module_utils._host.lock import read_state
 from ..module_utils._host.plan import workers_of
 from ..module_utils._module import (

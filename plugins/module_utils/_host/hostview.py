@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from .confdir import ConfFile
     from .errors import HostError
     from .manifest import Manifest
-    from .netns import Seen
 
 
 Users = Iterable[Tuple[str, str, List[Dict[str, Any]]]]
@@ -131,14 +130,3 @@ class HostView:
         """
         wanted = self.requested.get(attachment)
         return wanted is False or (renewed and wanted is True)
-
-    def look(self, wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
-        """Do the same as :func:`netns.look`. A namespace that a step will create has no interfaces."""
-        from .netns import Seen, look
-
-        found = look(wanted)
-        for path in set(wanted) & set(self.namespaces):
-            if self.namespaces[path] and found[path].identity is None:
-                # An empty identity is the same as no other.
-                found[path] = Seen({})
-        return found

@@ -16,6 +16,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ..libcni import kernel
 from ..libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from .errors import HostError
+from .paths import OWN_NETNS, THREAD_NETNS
 from .struct import struct as values
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
@@ -219,9 +220,6 @@ class Dumps(kernel.Netlink):
 
     def _number_of_host(self) -> bytes:
         """Return the number by which this thread's namespace knows the host's, b"" in the host's itself."""
-        # Imported late: most namespaces that are read have no end elsewhere.
-        from .netns import OWN_NETNS, THREAD_NETNS
-
         if os.path.samestat(os.stat(OWN_NETNS), os.stat(THREAD_NETNS)):
             return b""
         fd = os.open(OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)

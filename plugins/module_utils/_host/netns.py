@@ -17,17 +17,14 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeV
 
 from ..libcni.kernel import setns
 from .errors import HostError
-from .paths import absolute
+from .paths import OWN_NETNS, THREAD_NETNS, absolute
 
 NETNS_DIR = "/run/netns"
 """``ip netns exec NAME`` mounts the files of its directory ``NAME`` over those in ``/etc``."""
 
 Result = TypeVar("Result")
 
-# That of this process, and that of the host's first one: only threads of a process enter other namespaces.
-OWN_NETNS = "/proc/self/ns/net"
 _HOSTS = (OWN_NETNS, "/proc/1/ns/net")
-THREAD_NETNS = "/proc/thread-self/ns/net"
 _SO_NETNS_COOKIE = 71
 # The names that iproute2 accepts, except those that cause trouble in a shell: blanks, control characters, leading dash.
 _NAME = re.compile(r"[^\s/\x00-\x20\x7f-][^\s/\x00-\x20\x7f]*")
@@ -204,6 +201,16 @@ def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
     Raises HostError ``netns_unusable``.
     """
     return apart(lambda: {path: _look(path, names) for path, names in wanted.items()}) if wanted else {}
+
+
+def look_planned(wanted: Mapping[str, Iterable[str]], planned: Mapping[str, bool]) -> Dict[str, Seen]:
+    """Do the same; a namespace that a step will create, by *planned* (HostView.namespaces), has no interfaces."""
+    found = look(wanted)
+    for path in found:
+        if planned.get(path) and found[path].identity is None:
+            # An empty identity is the same as no other.
+            found[path] = Seen({})
+    return found
 
 
 def visit(namespaces: Iterable[Netns], read: Callable[[], Result]) -> Dict[str, Result]:

@@ -7,6 +7,10 @@ import os
 
 from .errors import HostError
 
+# That of this process, and that of a thread: only threads of a process enter other namespaces.
+OWN_NETNS = "/proc/self/ns/net"
+THREAD_NETNS = "/proc/thread-self/ns/net"
+
 
 def is_url(text: str) -> bool:
     """Tell whether *text* is meant as a URL and not as a path."""

@@ -14,13 +14,13 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed
-from ..checks.view import ip_of, ranges_of
 from ..footprints.object_kinds import destination_of, text_of_mac
 from ..footprints.state import other_end
 from ..kernel.objects import State, read_objects
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
 from ..netns import Netns, visit
+from ..ranges import ip_of, ranges_of
 from .attached import Attached
 from .request import WantedAttachment
 

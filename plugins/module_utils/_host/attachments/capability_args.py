@@ -17,9 +17,9 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
-from ..checks.view import Range, interface_of, ip_of, range_of, ranges_of
 from ..errors import HostError
 from ..kinds import object_of
+from ..ranges import Range, interface_of, ip_of, range_of, ranges_of
 
 Check = Callable[[Any, str], Any]
 

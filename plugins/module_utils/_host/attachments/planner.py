@@ -14,7 +14,7 @@ from ..footprints.object_kinds import summarize
 from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
 from ..kinds import member_of, text_of
-from ..netns import Netns, Seen, same, visit
+from ..netns import Netns, Seen, look_planned, same, visit
 from ..plan import each_of
 from ..trust import check_trusted
 from .attached import ADDING, ATTACHED, Attached, result_macs
@@ -164,7 +164,7 @@ class AttachPlanner:
             paths = {outcome.wanted.netns} | ({outcome.attached.netns} if outcome.attached else set())
             for path in paths - {""}:
                 names.setdefault(path, []).append(outcome.key.ifname)
-        self._seen = self._view.look(names)
+        self._seen = look_planned(names, self._view.namespaces)
 
     # ---- decisions
 

@@ -12,7 +12,8 @@ from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, Finding
-from .view import Bridge, ConfView, Interface, Pool, Subnet, Uses
+from ..ranges import Interface, Subnet
+from .view import Bridge, ConfView, Pool, Uses
 
 
 def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:

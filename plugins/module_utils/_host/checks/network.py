@@ -8,7 +8,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 from ..confdir import ConfFile
 from ..kinds import META, kind_of, member_of, object_of, text_of
 from ..problems import Finding
-from .view import IP, Bridge, ConfView, Placed, Pool, Subnet, Uses, interface_of, ip_of
+from ..ranges import IP, Subnet, interface_of, ip_of
+from .view import Bridge, ConfView, Placed, Pool, Uses
 
 _RATES = ("ingressrate", "egressrate")
 

@@ -18,6 +18,7 @@ from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_
 from ..leases import Lease, read_leases
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
+from ..ranges import Range, ip_of, range_of, range_sets
 from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, ask_until, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
@@ -26,7 +27,7 @@ from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
 from .directory import directory_problems
 from .plugins import found_plugin, missing_file, mount_point, plugin_obstacles
-from .view import ConfView, Range, ip_of, range_of, range_sets
+from .view import ConfView
 
 # A load takes milliseconds once the runtime has noticed the file.
 DEADLINE = 2.0

@@ -17,7 +17,7 @@ from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, M
 from .. import netlink
 from ..addresses import packed
 from ..errors import HostError
-from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace
+from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace, same
 from ..processes import mounts
 
 _OWN = "/proc/self/ns/net"
@@ -102,13 +102,8 @@ class Namespaces:
 
     def alive(self, identity: Optional[Mapping[str, Any]]) -> Optional[Namespace]:
         """Return the namespace with *identity* (of this boot), if it still exists."""
-        if identity is None:
-            return None
-        here = self._by_inode.get(identity.get("inode", 0))
-        if here is None or any(here.identity[name] != identity.get(name) for name in ("boot_id", "dev")):
-            return None
-        cookies = (here.identity["cookie"], identity.get("cookie"))
-        return here if None in cookies or cookies[0] == cookies[1] else None
+        here = self._by_inode.get((identity or {}).get("inode", 0))
+        return here if here is not None and same(here.identity, identity) else None
 
     def at(self, path: str) -> List[Namespace]:
         """Return the namespaces that *path* leads to, here and in other mount namespaces that have one mounted there.

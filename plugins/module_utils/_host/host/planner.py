@@ -10,7 +10,7 @@ from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequ
 from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
 from ..hostview import HostView, Users
-from ..netns import NETNS_DIR
+from ..netns import NETNS_DIR, look_planned
 from ..networks.request import NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
 from .plan import HostPlan, Part
@@ -199,7 +199,8 @@ class HostPlanner:
         if netns is not None and (netns.error is not None or (netns.plan and netns.plan.left)):
             names = self._request.sections["netns"]["names"]
             paths = {os.path.join(NETNS_DIR, name) for name in names}
-            paths = {path for path, seen in view.look(dict.fromkeys(paths, ())).items() if seen.identity is None}
+            seen = look_planned(dict.fromkeys(paths, ()), view.namespaces)
+            paths = {path for path in paths if seen[path].identity is None}
         waiting = [
             wanted
             for wanted in self._request.attachments
@@ -233,17 +234,11 @@ class HostPlanner:
         runtime: Any = [] if "runtime" in self._request.sections else None
         options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
         self._conf, self._conf_view = None, view
-        refused = options.get("_refused")
-        if refused:
-            raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         self._conf = self._plan_conf(view, options)
         return self._conf
 
     def _plan_pod_networks(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
         options = self._request.sections["pod_networks"]
-        refused = options.get("_refused")
-        if refused:
-            raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         # No runtime reads this directory.
         return self._plan_conf(view, dict(options, runtime=[], ensure_effective=None, configure=None))
 
@@ -255,6 +250,9 @@ class HostPlanner:
     def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:
         from ..networks.planner import plan_networks
 
+        refused = options.get("_refused")
+        if refused:
+            raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         return plan_networks(conf_request(options, self._check_mode), view)
 
     def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:

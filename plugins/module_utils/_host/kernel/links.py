@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack_attribute, pack_nested
 from ..netlink import Dumps
-from ..netns import OWN_NETNS, THREAD_NETNS, Netns, apart, enter_host
+from ..netns import Netns, apart, enter_host
+from ..paths import OWN_NETNS, THREAD_NETNS
 from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 
 _NEW_LINK, _DELETE_LINK = 16, 17

@@ -11,7 +11,6 @@ from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..binaries.types import types_of
 from ..confdir import ConfFile
-from ..json_text import parse_json
 from ..kinds import text_of
 
 
@@ -27,6 +26,9 @@ def injected(current: Optional[bytes], desired: bytes, of_others: Callable[[str]
 
 def with_injected(desired: bytes, plugins: List[Dict[str, Any]]) -> bytes:
     """Return the conflist *desired* with *plugins* at the end of its chain, where their owners put them."""
+    # Imported late: few hosts have such plugins.
+    from ..json_text import parse_json
+
     data = parse_json(desired)
     data["plugins"] = data["plugins"] + plugins
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

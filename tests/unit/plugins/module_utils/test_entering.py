@@ -28,6 +28,7 @@ ENTERING = ("enter_known", "inside")
 ALLOWED = {
     ("_host/netns.py", SETNS): "the one way in",
     ("_host/netns.py", PATH): "the host's own namespace, which is never entered as a container's, and this thread's",
+    ("_host/paths.py", PATH): "the names of the two",
     ("_host/netns.py", BY_PATH): "back into the namespace of this process",
     ("_host/containers/namespaces.py", BY_PATH): "reads every namespace of the host, its own included",
     ("_host/containers/namespaces.py", PATH): "finds all namespaces by the processes in them; only reads",

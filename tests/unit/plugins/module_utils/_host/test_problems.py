@@ -69,7 +69,17 @@ def test_several_errors():
 def test_addresses_sort_by_family_and_value():
     assert addresses.packed("10.0.0.1") == b"4\x0a\0\0\1"
     assert addresses.packed("::1") == b"6" + bytes(15) + b"\1"
-    for text in ("", "10.0.0", "10.0.0.1/24", "\0", "fe80::1%eth0", "\ud800"):
+    for text in (
+        "",
+        "10.0.0",
+        "10.0.0.1/24",
+        "\0",
+        "10.0.0.1\0",
+        "fe80::1%eth0",
+        "\ud800",
+        "10.0.0.\udcff",
+        "\u0661.1.1.1",
+    ):
         assert addresses.packed(text) == b""
 
 

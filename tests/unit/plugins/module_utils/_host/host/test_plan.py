@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.host.plan import HostPlan, Part
-from ansible_collections.podwire.cni.plugins.module_utils._host.host.result import errors_of_sections
+from ansible_collections.podwire.cni.plugins.module_utils._host.host.plan import HostPlan, Part, errors_of_sections
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, SAFE, Plan, Step
 
 

@@ -22,8 +22,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host import planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.host.plan import errors_of_sections
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
-from ansible_collections.podwire.cni.plugins.module_utils._host.host.result import errors_of_sections
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments import attach_host
 
