@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
 import shutil
 import socket
@@ -346,6 +347,21 @@ class Site:
             wait_until(self._all_addresses_usable, 10)
         assert self.dead() == []
 
+    def connect_peers(self, container: Container, target: Container) -> None:
+        """Open connections from one container to another."""
+        for address in target.addresses:
+            name = f"peer{'6' if ':' in address else ''}"
+            self.connections[name] = _open(container.path, (address, CONTAINER_PORT))
+
+    def adapt(self) -> None:
+        """Let everybody forget the neighbours and send, so that the site adapts to what is broken."""
+        spaces = ["", *(f"-n {name}" for name in (OUTSIDE, *(container.namespace for container in self.containers)))]
+        for space in spaces:
+            sh(f"ip {space} neighbour flush all 2>&1; ip {space} -6 neighbour flush all 2>&1", check=False)
+        for connection in self.connections.values():
+            with contextlib.suppress(OSError):
+                connection.sendall(b"adapting\n")
+
     def _all_addresses_usable(self) -> bool:
         spaces = ["", *(f"-n {container.namespace}" for container in self.containers)]
         return not any(sh(f"ip {space} -6 address show tentative") for space in spaces)
@@ -395,6 +411,13 @@ def _open(path: str, target: tuple[str, int], source: str = "") -> socket.socket
             return None
 
     return wait_until(lambda: visit([Netns(path)], attempt)[path] if path else attempt(), 20)
+
+
+def give(lease: Path, container_id: str, ifname: str = "eth0", age: float = 86400) -> None:
+    """Give a lease to another owner, so long ago that its age is no sign of life."""
+    lease.write_bytes("\r\n".join(name for name in (container_id, ifname) if name).encode())
+    then = time.time() - age
+    os.utime(lease, (then, then))
 
 
 def links(namespace: str = "") -> dict[str, int]:

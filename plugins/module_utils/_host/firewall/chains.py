@@ -348,10 +348,12 @@ def jumps_of(backend: str, rule: str) -> List[str]:
     return re.findall(r'"(?:jump|goto)": \{"target": "([^"]+)"', rule)
 
 
-def survives(backend: str, rule: str) -> bool:
-    """Tell whether a *rule* that was read, or recorded, would be the same rule when it is put back."""
+def survives(place: ChainKey, rule: str) -> bool:
+    """Tell whether a *rule* or element that was read would be the same when it is put back."""
+    if place[0] not in (CHAIN, TABLE):
+        return True
     try:
-        replayed(backend, rule)
+        replayed(str(place[1]), rule)
     except ValueError:
         return False
     return True

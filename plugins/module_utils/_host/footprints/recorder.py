@@ -156,7 +156,7 @@ def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectK
             found[key] = KernelObject(chain.body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
-            if count > old[rule] and survives(str(key[1]), rule):
+            if count > old[rule] and survives(key, rule):
                 found[(*key, rule)] = KernelObject(count)
 
 

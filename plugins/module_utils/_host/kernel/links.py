@@ -15,6 +15,7 @@ from ..netlink import Dumps
 from ..netns import Netns, apart, enter_host
 from ..paths import OWN_NETNS, THREAD_NETNS
 from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
+from .sysctls import announced
 
 _NEW_LINK, _DELETE_LINK = 16, 17
 _NAME, _LOWER, _NETNS_FD, _NEW_IFINDEX = 3, 5, 28, 49
@@ -135,7 +136,8 @@ def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Ma
         body += pack_attribute(3, name.encode() + b"\0")
     # A new one gets the index that the lost one had.
     head = LINK.pack(0, 0, here.indexes.get(name, wanted.ifindex), value["flags"], FLAGS)
-    here.dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE if made else 0)
+    with contextlib.nullcontext() if made else announced(name):
+        here.dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE if made else 0)
     if made:
         # The kernel has chosen it, if it was not known.
         here.indexes[name] = wanted.ifindex or socket.if_nametoindex(name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -99,6 +100,23 @@ def _all_of_interfaces() -> Iterator[Tuple[str, str]]:
 def write_interface(kind: str, interface: str, name: str, value: int) -> None:
     """Set a sysctl of an interface. Raises OSError."""
     _write(f"{_FAMILIES[kind][0]}/conf/{interface}/{name}", str(value))
+
+
+@contextlib.contextmanager
+def announced(interface: str) -> Iterator[None]:
+    """Let the kernel tell the neighbours which MAC an interface gets meanwhile.
+
+    They would send to the last one until they ask again, for IPv6 half a minute later. Raises OSError.
+    """
+    switches = [f"ipv4/conf/{interface}/arp_notify", f"ipv6/conf/{interface}/ndisc_notify"]
+    off = [name for name in switches if _read(name) == "0"]
+    try:
+        for name in off:
+            _write(name, "1")
+        yield
+    finally:
+        for name in off:
+            _write(name, "0")
 
 
 def read_globals(names: Optional[Iterable[str]] = None) -> State:

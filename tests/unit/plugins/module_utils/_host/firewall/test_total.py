@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import (
+    CHAIN,
     NFT,
     FoundChains,
     parse_iptables,
@@ -127,7 +128,7 @@ def test_a_line_break_in_a_comment_begins_no_rule(firewall):
         assert found.chains["chain", backend, "ipv4", "filter", "INPUT"].rules == []
         assert found.chains["chain", backend, "ipv4", "filter", "ACCT"].rules == [""]
         [rule] = found.chains["chain", backend, "ipv4", "filter", "FORWARD"].rules
-        assert not survives(backend, rule)
+        assert not survives((CHAIN, backend), rule)
     assert not found.unread
 
 
@@ -142,11 +143,11 @@ def test_a_rule_is_put_back_as_it_was_read(rule):
     "rule", ["-j\nACCEPT", '--comment "a\nb"', '--comment "', 'a"b', '"a"b', "x\0", "a\tb", " -j X\n"]
 )
 def test_what_would_be_another_rule_is_refused(rule):
-    assert not survives(NFT, rule)
+    assert not survives((CHAIN, NFT), rule)
 
 
 @pytest.mark.parametrize(
     "rule", ["", "[]", "{}", '{"expr": 1}', '{"expr": [], "table": "x"}', '{"expr": [], "handle": 1}', "[" * 100000]
 )
 def test_what_is_no_rule_of_nft_is_refused(rule):
-    assert not survives("nftables", rule)
+    assert not survives((CHAIN, "nftables"), rule)
