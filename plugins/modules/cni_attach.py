@@ -383,6 +383,8 @@ from ..module_utils._module import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..module_utils._host.footprints.rehearsed import Rehearsed
+    from ..module_utils._host.kernel.objects import ObjectKey
+    from ..module_utils._host.leases import Lease
 
 
 def main() -> None:
@@ -402,7 +404,13 @@ def main() -> None:
 
         return rehearsal.rehearse(attachments, settings.bin_dirs)
 
-    settings.rehearse = rehearse
+    def find_freed(taken: Mapping[ObjectKey, Key]) -> Mapping[ObjectKey, Lease]:
+        # Imported late: hardly any lease is given to another container.
+        from ..module_utils._host.garbage import freed
+
+        return freed.find_freed(settings.conf_dir, settings.bin_dirs, settings.cache_dir, taken)
+
+    settings.rehearse, settings.find_freed = rehearse, find_freed
 
     def make_plan() -> AttachPlan:
         plan = AttachPlanner(settings, verbs).make(request)

@@ -128,18 +128,24 @@ def remove_lease(lease: Lease, timeout: float) -> None:
     folder = os.path.join(lease.data_dir, lease.network)
     try:
         with _locked(folder, timeout):
-            text, status = _content(lease.path)
-            # The same content could be a newer lease of a container with that ID.
-            if text == lease.text and _same_file(status, lease.status):
-                os.unlink(lease.path)
+            _unlink_unchanged(lease)
     except FileNotFoundError:
         return
     except OSError as error:
         raise HostError(f"cannot free {lease.path}: {error.strerror}", code="lease_not_removed") from error
 
 
-def put_lease(data_dir: str, network: str, ip: str, text: str, timeout: float) -> None:
-    """Write a lost lease again, as host-local does: under its lock, and never over another container's.
+def _unlink_unchanged(lease: Lease) -> None:
+    text, status = _content(lease.path)
+    # The same content could be a newer lease of a container with that ID.
+    if text == lease.text and _same_file(status, lease.status):
+        os.unlink(lease.path)
+
+
+def put_lease(
+    data_dir: str, network: str, ip: str, text: str, timeout: float, replaced: Optional[Lease] = None
+) -> None:
+    """Write a lost lease again, as host-local does: under its lock, and never over another one than *replaced*.
 
     Raises HostError ``lease_locked``, ``lease_taken`` or ``lease_not_written``.
     """
@@ -148,6 +154,8 @@ def put_lease(data_dir: str, network: str, ip: str, text: str, timeout: float) -
     try:
         os.makedirs(folder, 0o755, exist_ok=True)
         with _locked(folder, timeout):
+            if replaced is not None:
+                _unlink_unchanged(replaced)
             # Not through a name that somebody could have put there.
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "w", encoding="utf-8", newline="") as stream:

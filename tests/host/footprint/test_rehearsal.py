@@ -27,7 +27,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS, Chain
 from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
-from ansible_collections.podwire.cni.tests.host.footprint.site import links
+from ansible_collections.podwire.cni.tests.host.footprint.site import give, links
 from ansible_collections.podwire.cni.tests.host.footprint.test_host_state import LATER, OWN
 from ansible_collections.podwire.cni.tests.host.host import sh
 from ansible_collections.podwire.cni.tests.tools import sample
@@ -278,6 +278,20 @@ def test_a_container_that_dies_after_the_plan_is_left(owned):
     plan.apply()
     assert [step.state for step in plan.left] == ["left"]
     assert not lease.exists()
+
+
+def test_the_lease_of_a_runtime_that_names_a_dead_container_is_put_back(owned):
+    site = owned("bridge")
+    host = site.host.with_defaults(cache_dir=NONE)
+    lease = next(path for path in (site.leases / "pwf-bridge").glob("10.*") if "pwf-ctr" in path.read_text())
+    text = lease.read_bytes()
+    give(lease, "starting", age=0)
+    assert [step["class"] for step in host.run("cni_host", audit=True)["plan"]] == ["foreign"]
+    give(lease, "gone")
+    ran = host.run("cni_host", audit=True)
+    assert [(step["target"], step["class"]) for step in ran["plan"]] == [("/".join(site.containers[0].key), "safe")]
+    assert lease.read_bytes() == text
+    assert not host.run("cni_host", audit=True)["changed"]
 
 
 def test_rehearsals_are_remembered_until_the_container_dies(owned):

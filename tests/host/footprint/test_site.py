@@ -298,31 +298,3 @@ def test_an_interface_whose_index_the_host_has_too(attached):
     assert links("pwf-ctr")["eth0"] == index
     assert site.dead() == []
     assert pictures.differences(before, site.picture()) == []
-
-
-# ---- leases
-
-
-def test_the_lease_of_a_live_container_is_put_back(attached):
-    site = attached("bridge")
-    (lease,) = (site.leases / "pwf-bridge").glob("10.*")
-    text = lease.read_bytes()
-    lease.unlink()
-    repair(site, targets_of(*site.containers), ["lease of 10.88.0.2"])
-    assert lease.read_bytes() == text
-
-
-def test_a_lease_is_not_put_over_one_of_another_container(attached):
-    site = attached("bridge")
-    (lease,) = (site.leases / "pwf-bridge").glob("10.*")
-    lease.write_bytes(b"another\r\neth0")
-    reported = site.run(check_mode=True)
-    assert "belongs to another container" in " ".join(reported["warnings"])
-    before = links()
-    # Two containers must not keep one address.
-    repaired = site.run(on_drift="repair")
-    assert lease.read_bytes() == b"another\r\neth0"
-    assert [step["class"] for step in repaired["actions"]] == ["disruptive"]
-    assert repaired["attachments"][0]["ips"] != [f"{lease.name}/16"]
-    assert before[BRIDGE_NAME] == links()[BRIDGE_NAME]
-    assert not site.run(check_mode=True, on_drift="fail")["changed"]

@@ -25,6 +25,8 @@ from .request import Key
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..footprints.rehearsed import Rehearsed
+    from ..kernel.objects import ObjectKey
+    from ..leases import Lease
 
 ADDED = "others have added it, so it is left"
 
@@ -39,6 +41,8 @@ class Present(NamedTuple):
 
 Rehearse = Callable[[Sequence[Present]], Mapping[Key, Union["Rehearsed", HostError]]]
 """Rehearses the ADDs of attachments, see trials.rehearsal. Raises HostError if the host cannot be read."""
+FindFreed = Callable[[Mapping["ObjectKey", Key]], Mapping["ObjectKey", "Lease"]]
+"""Returns those leases in the place of attachments' own whose owner is dead, see garbage.freed."""
 
 
 def present_in(cache_dir: str, entries: Iterable[Attached], identities: Mapping[str, Any]) -> List[Present]:
@@ -89,15 +93,24 @@ class Drifts:
 
 
 def find_drift(
-    attachments: Sequence[Present], shared: Optional[SharedFootprints] = None, rehearse: Optional[Rehearse] = None
+    attachments: Sequence[Present],
+    shared: Optional[SharedFootprints] = None,
+    rehearse: Optional[Rehearse] = None,
+    find_freed: Optional[FindFreed] = None,
 ) -> Drifts:
     """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
 
-    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run.
+    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
+    lease counts as a live container's.
     """
     found = Drifts()
     if attachments:
         _Search(found, attachments, shared, rehearse).run()
+    taken = {place: Key(*drift.owner) for drift in found.attachments for place in drift.taken}
+    if taken and find_freed is not None:
+        freed = find_freed(taken)
+        for drift in found.attachments:
+            drift.freed = {place: freed[place] for place in drift.taken if place in freed}
     return found
 
 

@@ -91,7 +91,7 @@ _SAME_AGAIN = ("netns", "interface", "kernel", "check")
 class AttachSettings:
     """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
 
-    ``rehearse``: see drift.Rehearse; None if no plugin may run.
+    ``rehearse``: see drift.Rehearse; None if no plugin may run. ``find_freed``: see drift.FindFreed.
     """
 
     conf_dir: str
@@ -102,6 +102,7 @@ class AttachSettings:
     check_mode: bool = False
     workers: int = 1
     rehearse: Optional[Callable[..., Any]] = None
+    find_freed: Optional[Callable[..., Any]] = None
 
 
 @struct

@@ -320,7 +320,8 @@ class AttachPlanner:
         present = present_in(self._settings.cache_dir, entries, identities)
         if not present:
             return
-        drifts = find_drift(present, self._verbs.store.read_shared(), self._settings.rehearse)
+        settings = self._settings
+        drifts = find_drift(present, self._verbs.store.read_shared(), settings.rehearse, settings.find_freed)
         self._plan.drifts = drifts
         for problem in drifts.problems:
             self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")

@@ -66,7 +66,7 @@ def _why_not_one(one: Difference, drift: Drift) -> str:
         return "a route leads over several interfaces"
     if one.key[0] == SWITCH:
         return f"its plugins now make rules in {one.now}"
-    if one.key[0] == LEASE and one.now is not None:
+    if one.key[0] == LEASE and one.now is not None and one.key not in drift.freed:
         return f"the address {one.key[3]} is leased to another container"
     return why_not_forward() if one.space == HOST and _forwards_ipv6(one) else ""
 
@@ -274,6 +274,7 @@ class InPlaceRepair:
     # ---- leases and rules
 
     def _put_leases(self, look: Look) -> None:
+        freed = {key: lease for drift in self._wanted for key, lease in drift.freed.items()}
         for one in self._differences(look):
             if one.key[0] != LEASE or one.was is None:
                 continue
@@ -283,7 +284,7 @@ class InPlaceRepair:
                     raise HostError(
                         f"{data_dir}/{network}/{address} is no lease of host-local", code="lease_not_written"
                     )
-                put_lease(data_dir, network, address, one.was, _LEASE_TIMEOUT)
+                put_lease(data_dir, network, address, one.was, _LEASE_TIMEOUT, freed.get(one.key))
             except HostError as error:
                 self._failed[one.space, one.key] = error.msg
 

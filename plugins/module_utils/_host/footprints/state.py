@@ -16,7 +16,7 @@ from ..firewall.chains import CHAIN, NO_POLICY, TABLE, FoundChains, read_chains,
 from ..firewall.order import misplaced
 from ..kernel.objects import ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
-from ..leases import read_leases
+from ..leases import Lease, read_leases
 from ..netns import Netns, visit
 from ..struct import field, struct
 from .footprint import Footprint, Objects
@@ -160,7 +160,8 @@ class Drift:
 
     ``owner``: the key of an attachment, the name of a network in a tuple, or () for what all networks share. ``netns``:
     the path of the container's namespace, "" for none. ``source``: one of the constants above. ``why``: why not all
-    that it needs is known, "" if it is. ``unread``: why something of it could not be compared.
+    that it needs is known, "" if it is. ``unread``: why something of it could not be compared. ``freed``: leases that
+    stand in the place of its own, and whose owner is dead.
     """
 
     owner: Owner
@@ -170,6 +171,7 @@ class Drift:
     why: str = ""
     differences: List[Difference] = field(default_factory=list)
     unread: List[str] = field(default_factory=list)
+    freed: Mapping[ObjectKey, Lease] = field(default_factory=dict)
 
     @property
     def own(self) -> bool:
@@ -195,6 +197,11 @@ class Drift:
     def reason(self) -> str:
         """What is lost, as a phrase."""
         return summarize(self.lost, self.own)
+
+    @property
+    def taken(self) -> List[ObjectKey]:
+        """The leases that name another owner now."""
+        return [one.key for one in self.lost if one.key[0] == LEASE and one.now is not None]
 
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
@@ -286,7 +293,7 @@ def _added_rules(look: Look, footprint: Footprint) -> Iterator[Difference]:
             # Another interface of the container has its rules in the same chain.
             known = look.ours.get(key, ())
             for rule in chains[key].rules:
-                if (*key, rule) not in footprint.host and rule not in known and survives(str(key[1]), rule):
+                if (*key, rule) not in footprint.host and rule not in known and survives(key, rule):
                     yield Difference(HOST, (*key, rule), None, 1, True)
 
 

@@ -10,8 +10,8 @@ import os
 from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import PluginNotFoundError
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.errors import CNIError, PluginNotFoundError
 from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
@@ -29,7 +29,7 @@ from ..attachments.store import (
 )
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
-from ..confdir import paths_of, plugins_in, scan_conf_dir
+from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..errors import HostError
 from ..firewall import owners
@@ -48,7 +48,8 @@ class Inventory:
 
     ``contents`` is the cache of the settings, ``of_pods`` are those of podwire-multinet, ``caches`` all. ``configured``
     and ``cached`` are the bridges of networks -> their networks. ``dates``: owner -> when its newest dated object was
-    made; ``holders``: packed address -> the owners to whom it was assigned.
+    made; ``holders``: packed address -> the owners to whom it was assigned. ``lists``: the configured conflists;
+    ``disabled``: networks that set disableGC.
 
     Raises HostError ``source_unusable``, ``processes_hidden``, ``netns_unusable``, ``kernel_unreadable`` and
     ``unsafe_permissions``.
@@ -63,6 +64,8 @@ class Inventory:
         self.contents = read_cache(settings.cache_dir)
         others = read_other_caches(settings.cache_dir)
         self._check_access()
+        self.lists = _lists(self.files)
+        self.disabled = {config.name for config in [*self.lists, *self.contents.configs] if config.disable_gc}
         configured = plugins_in(self.files, settings.conf_dir)
         self.of_pods = _pod_caches(configured, others)
         self.caches = [self.contents, *others, *(cached for cached in self.of_pods if cached not in others)]
@@ -196,9 +199,10 @@ class Inventory:
             if lease.ifname and self.live.has(lease.container_id, lease.ifname):
                 self.kept[LEASE] += 1
             else:
-                yield self._lease(lease)
+                yield self.reserved(lease)
 
-    def _lease(self, lease: Lease) -> Candidate:
+    def reserved(self, lease: Lease) -> Candidate:
+        """Return what a lease reserves."""
         owner = f"container {lease.container_id}, interface {lease.ifname}"
         if not lease.container_id:
             owner = "no container: the file is empty, as after a crash"
@@ -314,6 +318,17 @@ class Inventory:
                     candidate.leave("live", f"its name is that of an attachment of {container_id}, which is alive")
                     break
         return candidate
+
+
+def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
+    lists = []
+    for file in files:
+        if file.kind == "conflist" and file.text is not None and not file.error:
+            try:
+                lists.append(network_conf_from_bytes(file.text))
+            except CNIError:
+                continue
+    return lists
 
 
 def bridges_of(networks: Iterable[Tuple[str, Mapping[str, object]]]) -> Dict[str, str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
-from ...libcni.errors import CNIError
+from ...libcni.conf import NetworkConfigList
 from ..attachments.networks import Networks
 from ..attachments.remains import Dropped
-from ..confdir import ConfFile
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
@@ -131,9 +129,7 @@ class GcPlanner:
         for finding in inventory.rules.problems:
             plan.warn(finding.code, finding.message)
         _tell_missing(live, plan, settings)
-        lists = _lists(inventory.files)
-        disabled = {config.name for config in [*lists, *inventory.contents.configs] if config.disable_gc}
-        judge = Judge(settings, live, disabled, inventory.dates, self._seen)
+        judge = Judge(settings, live, inventory.disabled, inventory.dates, self._seen)
         for scope, find in FINDERS:
             for candidate in list(find(inventory)) if scope in settings.scope else ():
                 # A candidate that already has a reason to be left is left.
@@ -150,7 +146,7 @@ class GcPlanner:
         # Plugins would remove everything they have if they got an empty live set.
         if "attachments" in settings.scope and not live.empty:
             pairs = [(lease.container_id, lease.ifname) for lease in inventory.leases]
-            plan.verbs = gc_verbs(list(self._as_loaded(lists)), live, pairs, settings)
+            plan.verbs = gc_verbs(list(self._as_loaded(inventory.lists)), live, pairs, settings)
         return plan
 
     def remember(self) -> None:
@@ -179,17 +175,6 @@ def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:
         if not settings.check_mode:
             raise HostError(message, code="missing_source", source=name)
         plan.warn("missing_source", message)
-
-
-def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
-    lists = []
-    for file in files:
-        if file.kind == "conflist" and file.text is not None and not file.error:
-            try:
-                lists.append(network_conf_from_bytes(file.text))
-            except CNIError:
-                continue
-    return lists
 
 
 def _refuse(plan: GcPlan) -> None:

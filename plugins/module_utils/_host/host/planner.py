@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..attachments.request import WantedAttachment
     from ..binaries.outcome import PluginsPlan, WantedPlugins
     from ..footprints.rehearsed import Rehearsed
+    from ..kernel.objects import ObjectKey
+    from ..leases import Lease
     from ..named_netns import NetnsPlan
     from ..networks.plan import ConfPlan
 
@@ -268,7 +270,7 @@ class HostPlanner:
 
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
-        settings.rehearse = partial(_rehearse, settings.bin_dirs)
+        settings.rehearse, settings.find_freed = partial(_rehearse, settings.bin_dirs), partial(_find_freed, options)
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"], checks=options["check"])
         waiting = self._waiting(view, before)
         request = self._request.attachments
@@ -295,7 +297,7 @@ class HostPlanner:
         options = self._request.sections["audit"]
         # What attachments of both kinds share is repaired once.
         known = {step.target for part in before if part.section == "attachments" for step in part.steps}
-        return plan_audit(options["bin_dirs"], options["cache_dir"], known)
+        return plan_audit(options["bin_dirs"], options["cache_dir"], known, partial(_find_freed, options))
 
 
 def _built_in(view: HostView, bin_dir: str) -> Users:
@@ -310,6 +312,13 @@ def _rehearse(bin_dirs: Sequence[str], attachments: Sequence[Present]) -> Mappin
     from ..trials.rehearsal import rehearse
 
     return rehearse(attachments, bin_dirs)
+
+
+def _find_freed(options: Mapping[str, Any], taken: Mapping[ObjectKey, Key]) -> Mapping[ObjectKey, Lease]:
+    # Imported late: hardly any lease is given to another container.
+    from ..garbage.freed import find_freed
+
+    return find_freed(options["conf_dir"], options["bin_dirs"], options["cache_dir"], taken)
 
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:

@@ -10,7 +10,7 @@ import os
 from functools import partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..attachments.drift import Drifts, InPlaceSteps, Present, find_drift
+from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present, find_drift
 from ..attachments.request import Key
 from ..attachments.store import CacheContents, CachedAttachment, read_cache, read_other_caches
 from ..containers.live import LiveSet
@@ -66,8 +66,9 @@ class Audit:
     not be read.
     """
 
-    def __init__(self, bin_dirs: Sequence[str], cache_dir: str) -> None:
+    def __init__(self, bin_dirs: Sequence[str], cache_dir: str, find_freed: Optional[FindFreed] = None) -> None:
         self._bin_dirs = list(bin_dirs)
+        self._find_freed = find_freed
         self._cache_dir = cache_dir
         self._lives: List[Live] = []
         self.drifts = Drifts()
@@ -82,7 +83,7 @@ class Audit:
             self.problems.append((error.code, text))
             return self.rows()
         presents = [one.present for one in self._lives]
-        self.drifts = find_drift(presents, rehearse=partial(rehearse, bin_dirs=self._bin_dirs))
+        self.drifts = find_drift(presents, None, partial(rehearse, bin_dirs=self._bin_dirs), self._find_freed)
         for text in self.drifts.problems:
             self.problems.append(("rules_unreadable", f"{text}; drift of what could not be read goes undetected"))
         return self.rows()
@@ -167,9 +168,11 @@ class AuditPlan(Plan):
             raise HostError("; ".join(error.msg for error in failed), code=failed[0].code)
 
 
-def plan_audit(bin_dirs: Sequence[str], cache_dir: str, known: Iterable[str] = ()) -> AuditPlan:
+def plan_audit(
+    bin_dirs: Sequence[str], cache_dir: str, known: Iterable[str] = (), find_freed: Optional[FindFreed] = None
+) -> AuditPlan:
     """Audit the host, and return the plan of what can be put back. *known*: targets that other steps repair."""
-    audit = Audit(bin_dirs, cache_dir)
+    audit = Audit(bin_dirs, cache_dir, find_freed)
     audit.run()
     return AuditPlan(audit, set(known))
 
