@@ -52,18 +52,6 @@ class Entry:
     the file does not have them.
     """
 
-    __slots__ = (
-        "capability_args",
-        "cni_args",
-        "config",
-        "container_id",
-        "if_name",
-        "kind",
-        "net_ns",
-        "network_name",
-        "result",
-    )
-
     def __init__(
         self,
         container_id: str = "",

@@ -21,44 +21,23 @@ from ..netns import Netns, visit
 from .attached import ATTACHED, Attached
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
-from .store import AttachmentStore
 from .verbs import Failed, Verbs, living_netns
 
 
-class RoutesOfPod:
-    """Gives an attachment the default routes that its pod asks for; None: those that its plugins made.
+def apply_routes(
+    cache_dir: str, routes: Optional[PodRoutes], attached: Attached, container: Netns, taken: Collection[str] = ()
+) -> Attached:
+    """Give an attachment the default routes that its pod asks for; None: those that its plugins made.
 
-    *cache_dir*: where its entry and its footprint are. *taken*: families whose routes it does not get back.
+    They change in the kernel and in its entry in *cache_dir*; returned is the attachment as it is then. *taken*:
+    families whose routes it does not get back. Raises HostError.
     """
-
-    def __init__(self, cache_dir: str, routes: Optional[PodRoutes], taken: Collection[str] = ()) -> None:
-        self._cache_dir = cache_dir
-        self._routes = routes or PodRoutes()
-        self._taken = taken
-
-    def apply(self, attached: Attached, container: Netns) -> Attached:
-        """Change them in the kernel and in the cache entry; return the attachment as it is then. Raises HostError."""
-        before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
-        member = move_default_routes(attached, container, self._routes, self._taken)
-        result = changed_result(before or {}, self._routes)
-        write_result(self._cache_dir, attached, result)
-        return attached.changed(result=result, pod=member)
-
-    def change(
-        self, attached: Attached, container: Netns, check: Callable[[Attached, Netns], Optional[Failed]]
-    ) -> Tuple[Attached, Optional[Failed]]:
-        """Do the same for an attachment that exists; its record and its footprint tell so afterwards.
-
-        A CHECK that fails now, as it does with some plugins after an ADD, never works; its failure is returned. Raises
-        HostError ``default_route_failed``, ``cache_unwritable`` or ``record_unwritable``.
-        """
-        changed = self.apply(attached, container)
-        failure = check(changed, container)
-        if changed.state:
-            changed.state, changed.check = ATTACHED, failure.kept() if failure else None
-            renew_footprint(changed, container)
-            AttachmentStore(self._cache_dir).write(changed)
-        return changed, failure
+    asked = routes or PodRoutes()
+    before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
+    member = move_default_routes(attached, container, asked, taken)
+    result = changed_result(before or {}, asked)
+    write_result(cache_dir, attached, result)
+    return attached.changed(result=result, pod=member)
 
 
 def reroute(
@@ -74,18 +53,25 @@ def reroute(
         return None, lambda: None
     container = living_netns(before, outcome.wanted.netns)
     taken = {family for other in others if _is_before(other, part) for family in _families_back(other)}
-    with container:
-        moved = RoutesOfPod(cache_dir, part.routes, taken)
-        changed, check = moved.change(before, container, verbs.check_new)
-    outcome.result = changed.result
-    routes = before.pod.routes if before.pod else None
+
+    def change(attached: Attached, routes: Optional[PodRoutes], taken: Collection[str]) -> Tuple[Attached, Any]:
+        with container:
+            changed = apply_routes(cache_dir, routes, attached, container, taken)
+            # A CHECK that fails now, as with some plugins after an ADD, never works.
+            failure = verbs.check_new(changed, container)
+            if changed.state:
+                changed.state, changed.check = ATTACHED, failure.kept() if failure else None
+                renew_footprint(changed, container)
+                verbs.store.write(changed)
+        return changed, failure
+
+    changed, failure = change(before, part.routes, taken)
+    outcome.made = changed.result
 
     def undo() -> None:
-        with container:
-            moved_back = RoutesOfPod(cache_dir, routes)
-            outcome.attached = moved_back.change(changed, container, verbs.check_new)[0]
+        outcome.attached = change(changed, before.pod.routes if before.pod else None, ())[0]
 
-    return check, undo
+    return failure, undo
 
 
 def _is_before(other: Outcome, part: PodPart) -> bool:

@@ -17,10 +17,11 @@ from ..firewall.chains import CHAIN, switched_backends
 from ..footprints.footprint import Footprint, SharedFootprints
 from ..footprints.object_kinds import phrases_of, summarize
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look, wanted_keys
-from ..netns import Netns, same
+from ..netns import Netns, look, same
 from ..plan import FOREIGN, SAFE, Plan, Step
 from .attached import Attached
 from .request import Key
+from .store import AttachmentStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ class Drifts:
         found = [drift for drift in self.by_owner.values() if drift.differences and not drift.own]
         return sorted(found, key=lambda drift: drift.owner)
 
+    def shared_rows(self) -> List[Dict[str, Any]]:
+        """Return what is shared and has drifted as data."""
+        return [
+            {"network": "".join(drift.owner), "differences": phrases_of(drift.differences, False)}
+            for drift in self.shared
+        ]
+
 
 def find_drift(
     attachments: Sequence[Present],
@@ -112,6 +120,13 @@ def find_drift(
         for drift in found.attachments:
             drift.freed = {place: freed[place] for place in drift.taken if place in freed}
     return found
+
+
+def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
+    """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
+    seen = look({attached.netns: () for attached in entries if attached.netns})
+    identities = {path: there.identity for path, there in seen.items()}
+    return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
 
 
 class _Search:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of ``cni_attach``, its plan, and the outcome of each entry of its request."""
+"""The settings of ``cni_attach``, its plan, and what is planned for each entry of its request and became of it."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -14,12 +14,13 @@ from ..plan import Plan, Step, workers_of
 from ..struct import field, struct
 from .attached import Attached
 from .drift import Drifts
-from .request import Key, WantedAttachment
+from .request import PRESENT, Key, WantedAttachment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..footprints.state import Drift
     from ..networks.owners import Living, Owners
+    from .store import CachedAttachment
 
 
 def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
@@ -68,23 +69,18 @@ def other_namespace(then: str, now: str, exists: bool) -> str:
 
 def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSettings:
     """Return the settings for *options*, those of cni_attach. Raises HostError ``bad_parallel``."""
-    return AttachSettings(
-        options["conf_dir"],
-        options["bin_dirs"],
-        options["cache_dir"],
-        options["on_drift"],
-        options["force"],
-        check_mode,
-        workers_of(options["parallel"]),
-    )
+    taken = {name: options[name] for name in ("conf_dir", "bin_dirs", "cache_dir", "on_drift", "force")}
+    return AttachSettings(**taken, check_mode=check_mode, workers=workers_of(options["parallel"]))
 
 
 # What to do about an attachment; RENEW is a DEL and an ADD, PUT_BACK writes what is missing.
 NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
-
-
+_ACTIONS = {ADD: "added", RENEW: "repaired", DELETE: "deleted", PUT_BACK: "repaired"}
+# How what is planned can end, if it is not done.
+FAILED, LEFT, ROLLED_BACK = "failed", "left", "rolled_back"
 # Reasons to attach again what was asked for before.
-_SAME_AGAIN = ("netns", "interface", "kernel", "check")
+DRIFTED = ("kernel", "check")
+_SAME_AGAIN = ("netns", "interface", *DRIFTED)
 
 
 @struct
@@ -107,34 +103,31 @@ class AttachSettings:
 
 @struct
 class Outcome:
-    """One entry of the request, what is planned for it and what happened.
+    """One entry of the request, what is planned for it and what became of it.
 
-    ``config`` is the network as it is configured now (None: unknown), ``attached`` what the cache has, or what an
-    interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``recorded`` the state of a
-    record that has no entry, ``drift`` what it has lost (None: that was not looked for), ``lost`` why *attached* does
-    not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
-    why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
-    ``injectors`` plugin -> daemon for the daemons that changed the
-    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed, ``preview``
-    what the kernel would get from an ADD (None: nobody asked).
+    ``cached`` is what the store has, ``attached`` what is attached, or what an interrupted ADD left (None: nothing),
+    ``lost`` why that does not come from the cache (``lost`` or ``damaged``, "" if it does), ``config`` the network as
+    it is configured now (None: unknown), ``drift`` what differs (None: that was not looked for). ``planned`` is one of
+    the constants above, ``reason`` why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner
+    knows more than the code tells. ``injectors``: plugin -> daemon for the daemons that changed the network since the
+    ADD. ``uplinks``: on which the host would lose its IPv6 default route. ``made`` is the result of what was done,
+    ``preview`` what the kernel would get from an ADD (None: nobody asked), ``ended`` how it ended, if it was not done.
     """
 
     wanted: WantedAttachment
-    config: Optional[NetworkConfigList] = None
+    cached: Optional[CachedAttachment] = None
     attached: Optional[Attached] = None
-    damage: Optional[HostError] = None
-    recorded: str = ""
-    drift: Optional[Drift] = None
     lost: str = ""
-    todo: str = NOTHING
+    config: Optional[NetworkConfigList] = None
+    drift: Optional[Drift] = None
+    planned: str = NOTHING
     reason: str = ""
     words: str = ""
     injectors: Dict[str, Living] = field(default_factory=dict)
-    reroutes: bool = False
     uplinks: List[str] = field(default_factory=list)
-    action: str = "none"
-    result: Optional[Dict[str, Any]] = None
+    made: Optional[Dict[str, Any]] = None
     preview: Optional[Dict[str, Any]] = None
+    ended: str = ""
     error: Optional[Dict[str, Any]] = None
     warnings: List[Dict[str, str]] = field(default_factory=list)
 
@@ -143,38 +136,64 @@ class Outcome:
         return self.wanted.key
 
     @property
-    def failed(self) -> bool:
-        return self.error is not None
-
-    @property
     def item(self) -> Key:
         """What fails and is left as one: the attachment, or all of its pod."""
         part = self.wanted.pod
         return self.key if part is None else part.unit.item or self.key
 
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    @property
+    def todo(self) -> str:
+        """What is planned, unless it has ended otherwise."""
+        return NOTHING if self.ended else self.planned
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether its pod asks for other default routes than the attachment has."""
+        part = self.wanted.pod
+        if part is None or self.attached is None or self.ended or self.wanted.state != PRESENT:
+            return False
+        return part.reroutes(self.attached.pod)
+
+    @property
+    def action(self) -> str:
+        """What is or was done, see RETURN of cni_attach."""
+        if self.ended or self.planned:
+            again = self.planned == RENEW and self.reason == "interrupted"
+            return self.ended or _ACTIONS[ADD if again else self.planned]
+        if self.reason in DRIFTED:
+            return "drifted"
+        return "adopted" if self.lost else "rerouted" if self.reroutes else "none"
+
+    @property
+    def result(self) -> Optional[Dict[str, Any]]:
+        if self.made is not None and not self.ended:
+            return self.made
+        stays = self.todo in (NOTHING, PUT_BACK) and not self.failed
+        return self.attached.result if self.attached and stays else None
+
     def fail(self, error: HostError) -> None:
-        self.todo, self.reroutes = NOTHING, False
-        self.action = "failed"
-        self.result = None
-        self.error = dict(error.facts, code=error.code, message=error.msg)
+        self.ended, self.error = FAILED, dict(error.facts, code=error.code, message=error.msg)
 
-    def leave(self) -> None:
-        """Leave the attachment as it is."""
-        self.todo, self.reroutes = NOTHING, False
-        self.action = "left"
-        self.result = self.attached.result if self.attached else None
-
-    def roll_back(self) -> None:
-        """Note that it is as before, because another network of its pod failed."""
-        self.leave()
-        self.action = "rolled_back"
+    def given(
+        self,
+        config: NetworkConfigList,
+        args: Optional[List[Tuple[str, str]]] = None,
+        capability_args: Optional[Dict[str, Any]] = None,
+    ) -> Attached:
+        """Return what an ADD is given; without *args* and *capability_args*, what was asked for."""
+        wanted = self.wanted
+        member = wanted.pod.member() if wanted.pod else None
+        arguments = wanted.capability_args if capability_args is None else capability_args
+        return Attached(self.key, config, wanted.netns, wanted.args if args is None else args, arguments, None, member)
 
     def why(self) -> str:
         """Return as a phrase what is not as desired."""
         if self.todo == DELETE:
             return self.words or "state is absent"
-        if self.reroutes and self.todo in (NOTHING, PUT_BACK):
-            return "default-route differs"
         if self.todo == ADD:
             lost = f"; the host loses its IPv6 default route on {', '.join(self.uplinks)}" if self.uplinks else ""
             return f"not attached{lost}"
@@ -191,32 +210,33 @@ class Outcome:
         return self.words or _WORDS[self.reason].format(self)
 
     @property
-    def keep_ips(self) -> List[str]:
-        """The addresses that a new ADD of the same can ask for: those of the last one, if the network can be asked."""
-        if self.todo != RENEW or self.reason not in _SAME_AGAIN or "ips" in self.wanted.capability_args:
-            return []
-        if self.attached is None or self.config is None:
-            return []
-        return self.attached.ips if any(plugin.capabilities.get("ips") for plugin in self.config.plugins) else []
+    def arguments(self) -> Dict[str, Any]:
+        """The capability args of a new ADD: of the same attachment, with its addresses, if the network can be asked."""
+        asked = self.wanted.capability_args
+        if self.todo != RENEW or self.reason not in _SAME_AGAIN or "ips" in asked:
+            return asked
+        if self.attached is None or self.config is None or not self.attached.ips:
+            return asked
+        takes = any(plugin.capabilities.get("ips") for plugin in self.config.plugins)
+        return {**asked, "ips": self.attached.ips} if takes else asked
 
     def row(self) -> Dict[str, Any]:
         """Return the module's result for this attachment."""
         part = self.wanted.pod
-        pod = {"pod": part.unit.name} if part else {}
         row = {
             "network": self.key.network,
             "container_id": self.key.container_id,
             "ifname": self.key.ifname,
             "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
             "action": self.action,
-            "reason": self.reason or self.lost,
+            "reason": "default_route" if self.action == "rerouted" else self.reason or self.lost,
             "drift": self.words if self.action == "drifted" else "",
             "result": self.result,
             # The addresses of a new attachment are not known before its ADD.
             "ips": None if self.todo in (ADD, RENEW) and self.result is None else result_addresses(self.result),
             "error": self.error,
             "warnings": self.warnings,
-            **pod,
+            **({"pod": part.unit.name} if part else {}),
         }
         return row if self.preview is None else dict(row, preview=self.preview)
 
@@ -273,13 +293,9 @@ class AttachPlan(Plan):
         super().leave_out(steps)
         left = {step.item for step in self.left}
         for outcome in self.outcomes:
-            if outcome.key in left:
-                outcome.leave()
-            elif outcome.item in left:
-                # What is put back in place does not wait for the rest of a pod.
-                outcome.reroutes = False
-                if outcome.todo != PUT_BACK:
-                    outcome.leave()
+            # What is put back in place does not wait for the rest of a pod.
+            if outcome.key in left or (outcome.item in left and outcome.todo != PUT_BACK):
+                outcome.ended = LEFT
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. No ADD begins before all DELs are done, because it may get an address that one frees.

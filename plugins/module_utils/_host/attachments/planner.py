@@ -50,11 +50,9 @@ class AttachPlanner:
         self._verbs = verbs
         self._plan = AttachPlan(settings.check_mode)
         self._view = view or HostView()
-        self._networks = Networks(settings.conf_dir, settings.bin_dirs, self._view)
-        # Networks of pods in other directories.
-        self._for_pods: Dict[str, Networks] = {}
+        # Those of pods may be in other directories.
+        self._networks: Dict[str, Networks] = {}
         self._seen: Dict[str, Seen] = {}
-        self._canonical: Dict[bytes, bytes] = {}
         self._owners: Optional[Owners] = None
 
     def make(self, request: Sequence[WantedAttachment]) -> AttachPlan:
@@ -62,13 +60,13 @@ class AttachPlanner:
 
         Raises HostError ``unsafe_permissions`` if users other than root can write to the directories.
         """
-        check_trusted(self._settings.conf_dir)
+        networks = self._networks_in(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
         if any(wanted.pod for wanted in request):
             # Imported late: most requests have no pods.
             from .pod_unit import with_members
 
-            request = with_members(request, self._verbs.store, self._networks.load)
+            request = with_members(request, self._verbs.store, networks.load)
         outcomes = [Outcome(wanted) for wanted in request]
         self._plan.outcomes = outcomes
         each_outcome(outcomes, self._read)
@@ -79,9 +77,6 @@ class AttachPlanner:
         self._check([o for o in stay if not (o.failed or o.reason)])
         each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
-        for outcome in outcomes:
-            if outcome.todo in (NOTHING, PUT_BACK) and outcome.attached and not outcome.failed:
-                outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
         if self._plan.drifts.any or any(o.todo != NOTHING or o.lost or o.injectors or o.reroutes for o in outcomes):
             # Imported late: an unchanged run has no steps.
@@ -101,57 +96,48 @@ class AttachPlanner:
     # ---- current state
 
     def _read(self, outcome: Outcome) -> None:
-        cached = self._verbs.store.read(outcome.key)
+        cached = outcome.cached = self._verbs.store.read(outcome.key)
+        recorded, absent = cached.recorded, outcome.wanted.state == ABSENT
         if cached.has_entry:
             outcome.attached = cached.attached
-            return
-        outcome.damage, outcome.recorded, recorded = cached.error, cached.state, cached.recorded
-        if cached.state == ATTACHED:
+        elif cached.state == ATTACHED:
             if recorded is None or not self._verbs.attached_as(outcome.key.ifname, recorded.netns):
                 self._restore(outcome, recorded)
-            elif outcome.wanted.state == ABSENT:
+            elif absent:
                 # Another tool detached it, and the interface of that name is another network's now: DEL frees the
                 # leases, and no plugin enters the namespace.
-                outcome.attached = recorded.changed(netns="", state="", identity=None)
-                outcome.recorded, outcome.reason = "", "lost"
-        elif cached.state == ADDING and (recorded is None or not recorded.interface or outcome.wanted.state == ABSENT):
+                outcome.attached, outcome.reason = recorded.changed(netns="", state="", identity=None), "lost"
+        elif cached.state == ADDING and (recorded is None or not recorded.interface or absent):
             outcome.attached = recorded or self._leftover(outcome)
             outcome.reason = "interrupted" if outcome.attached else ""
 
     @staticmethod
     def _restore(outcome: Outcome, attached: Optional[Attached]) -> None:
         """Use *attached* in place of the entry that the cache has lost."""
+        outcome.attached = attached
         if attached is not None:
-            outcome.attached = attached
-            outcome.lost = "damaged" if outcome.damage else "lost"
-
-    def _replace_damaged(self, outcome: Outcome) -> None:
-        if outcome.damage is not None and outcome.attached is None:
-            if not self._settings.force:
-                raise outcome.damage
-            outcome.attached = self._as_configured(outcome)
-            outcome.reason = "damaged"
+            outcome.lost = "damaged" if _damage(outcome) else "lost"
 
     def _as_configured(self, outcome: Outcome) -> Attached:
         """Return what an ADD would be given now, for the DEL of an attachment that nothing else describes."""
-        wanted = outcome.wanted
-        config = self._load(wanted)
-        attached = Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
-        return attached.changed(state=outcome.recorded)
+        state = outcome.cached.state if outcome.cached else ""
+        return outcome.given(self._load(outcome.wanted)).changed(state=state)
+
+    def _networks_in(self, conf_dir: str) -> Networks:
+        if conf_dir not in self._networks:
+            check_trusted(conf_dir)
+            self._networks[conf_dir] = Networks(conf_dir, self._settings.bin_dirs, self._view)
+        return self._networks[conf_dir]
 
     def _load(self, wanted: WantedAttachment) -> NetworkConfigList:
         """Return the configured network. Raises HostError as Networks.load."""
         part = wanted.pod
         if part is not None and part.config is not None:
             return part.load(f"cannot attach {wanted.key}")
-        if part is not None and part.conf_dir:
-            if part.conf_dir not in self._for_pods:
-                check_trusted(part.conf_dir)
-                self._for_pods[part.conf_dir] = Networks(part.conf_dir, self._settings.bin_dirs, self._view)
-            return self._for_pods[part.conf_dir].load(wanted.key.network)
-        return self._networks.load(wanted.key.network)
+        conf_dir = part.conf_dir if part is not None else ""
+        return self._networks_in(conf_dir or self._settings.conf_dir).load(wanted.key.network)
 
-    def _leftover(self, outcome: Outcome) -> Union[Attached, None]:
+    def _leftover(self, outcome: Outcome) -> Optional[Attached]:
         """Return a guess at what an ADD was given, if a power loss left only an empty record of it."""
         try:
             return self._as_configured(outcome)
@@ -200,18 +186,19 @@ class AttachPlanner:
 
             container = Netns(wanted.netns, here.identity)
             self._restore(outcome, find_adoptable(wanted, outcome.config, container))
-        self._replace_damaged(outcome)
+        damage = _damage(outcome)
+        if damage is not None and outcome.attached is None:
+            if not self._settings.force:
+                raise damage
+            outcome.attached, outcome.reason = self._as_configured(outcome), "damaged"
         attached = outcome.attached
         if attached is None:
-            outcome.todo = ADD
+            outcome.planned = ADD
             if outcome.key.ifname in here.links and not self._settings.force:
                 self._name_in_use(outcome)
             return
         outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached, here)
-        if outcome.reason:
-            outcome.todo = RENEW
-        if wanted.pod is not None:
-            outcome.reroutes = wanted.pod.reroutes(attached.pod)
+        outcome.planned = RENEW if outcome.reason else NOTHING
 
     def _name_in_use(self, outcome: Outcome) -> None:
         if outcome.key.ifname == "lo" or self._leaves(outcome):
@@ -237,7 +224,7 @@ class AttachPlanner:
     def _difference(self, outcome: Outcome, attached: Attached) -> str:
         """Return how the request differs from what was attached, "" if it does not."""
         wanted, config = outcome.wanted, outcome.config
-        if config is not None and not self._same_config(config, attached.config):
+        if config is not None and not _is_same(config, attached.config):
             if not self._settings.force:
                 outcome.injectors = self._injectors(config, attached.config)
             if not outcome.injectors:
@@ -246,15 +233,6 @@ class AttachPlanner:
             return "args"
         given = asked_then(wanted, attached)
         return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
-
-    def _same_config(self, one: NetworkConfigList, other: NetworkConfigList) -> bool:
-        left, right = one.expanded_bytes(), other.expanded_bytes()
-        return left == right or self._normal(left) == self._normal(right)
-
-    def _normal(self, config: bytes) -> bytes:
-        if config not in self._canonical:
-            self._canonical[config] = gojson.dumps(gojson.loads(config))
-        return self._canonical[config]
 
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
         # Imported late: networks seldom change.
@@ -293,22 +271,21 @@ class AttachPlanner:
         return any(link.name == attached.key.ifname and link.mac == mac for link in links.values())
 
     def _decide_absent(self, outcome: Outcome) -> None:
-        remembered = bool(outcome.recorded) or outcome.damage is not None
-        if outcome.attached is None and (remembered or self._settings.force):
-            if outcome.damage is not None and not self._settings.force:
-                raise outcome.damage
+        damage, force = _damage(outcome), self._settings.force
+        if outcome.attached is None:
+            remembered = damage is not None or bool(outcome.cached and outcome.cached.state)
+            if not (remembered or force):
+                return
+            if damage is not None and not force:
+                raise damage
             outcome.reason = "damaged" if remembered else "forced"
             try:
                 outcome.attached = self._as_configured(outcome)
             except HostError as error:
-                if not remembered:
-                    self._plan.tolerate(outcome, error)
-                elif not self._settings.force:
-                    self._plan.tolerate(outcome, _unknown(outcome.key, error))
-        if outcome.attached is not None or outcome.reason:
-            outcome.todo = DELETE
-        part = outcome.wanted.pod
-        if outcome.todo == DELETE and part is not None and part.unit.item is not None:
+                if not (remembered and force):
+                    self._plan.tolerate(outcome, _unknown(outcome.key, error) if remembered else error)
+        outcome.planned, part = DELETE, outcome.wanted.pod
+        if part is not None and part.unit.item is not None:
             outcome.reason, outcome.words = "unrequested", "its pod no longer asks for the network"
 
     # ---- drift
@@ -342,15 +319,12 @@ class AttachPlanner:
         from ..footprints.repair import why_not
 
         if drift.additions:
-            text = summarize(drift.additions, True)
-            self._drifted(outcome, "kernel", f"{text}; {ADDED}", {}, NOTHING)
-        if not drift.lost:
-            return
-        obstacle = why_not(drift)
-        if outcome.reason != "interface":
-            self._drifted(outcome, "kernel", drift.reason, {}, RENEW if obstacle else PUT_BACK)
-        elif not obstacle:
-            outcome.todo = PUT_BACK
+            self._drifted(outcome, "kernel", f"{summarize(drift.additions, True)}; {ADDED}", {}, NOTHING)
+        repair = RENEW if why_not(drift) else PUT_BACK
+        if drift.lost and outcome.reason != "interface":
+            self._drifted(outcome, "kernel", drift.reason, {}, repair)
+        elif drift.lost:
+            outcome.planned = repair
 
     def _judge_shared(self, drift: Drift, outcomes: Iterable[Outcome]) -> None:
         """Decide what is done about what attachments share and have lost."""
@@ -380,26 +354,23 @@ class AttachPlanner:
         """
         lost = {drift.owner for drift in self._plan.drifts.shared}
         outcomes = [outcome for outcome in outcomes if not lost & {(), (outcome.key.network,)}]
-        failures: Dict[Key, Failed] = {}
-        errors: Dict[Key, HostError] = {}
+        answers: Dict[Key, Union[Failed, HostError, None]] = {}
 
         def ask(outcome: Outcome) -> None:
             if outcome.attached is not None and self._may_check(outcome, outcome.attached):
                 netns = outcome.attached.netns
                 try:
                     with Netns(netns, self._seen[netns].identity) as container:
-                        failure = self._verbs.check(outcome.attached, container)
+                        answers[outcome.key] = self._verbs.check(outcome.attached, container)
                 except HostError as error:
-                    errors[outcome.key] = error
-                else:
-                    if failure is not None:
-                        failures[outcome.key] = failure
+                    answers[outcome.key] = error
 
         def judge(outcome: Outcome) -> None:
-            if outcome.key in errors:
-                self._plan.tolerate(outcome, self._why(outcome, errors[outcome.key]))
-            elif outcome.key in failures:
-                self._judge_check(outcome, failures[outcome.key])
+            answer = answers.get(outcome.key)
+            if isinstance(answer, HostError):
+                self._plan.tolerate(outcome, self._why(outcome, answer))
+            elif answer is not None:
+                self._judge_check(outcome, answer)
 
         each_of(ask, outcomes, self._settings.workers)
         each_outcome(outcomes, judge)
@@ -408,7 +379,7 @@ class AttachPlanner:
         """Return *error* of a CHECK, or that a managed plugin is missing because another file has taken its name."""
         if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
             try:
-                self._networks.test_plugins(outcome.attached.config)
+                self._networks_in(self._settings.conf_dir).test_plugins(outcome.attached.config)
             except HostError as other:
                 return other
         return error
@@ -446,16 +417,14 @@ class AttachPlanner:
         outcome.reason, outcome.words = reason, what
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair" and repair != NOTHING:
-            outcome.todo = repair
-        else:
-            outcome.action = "drifted"
+            outcome.planned = repair
 
     # ---- what an ADD needs
 
     def _test_plugins(self, outcome: Outcome) -> None:
         if outcome.config is not None:
             try:
-                self._networks.test_plugins(outcome.config)
+                self._networks_in(self._settings.conf_dir).test_plugins(outcome.config)
                 self._test_tools(outcome, outcome.config)
                 self._note_uplinks(outcome, outcome.config)
                 if outcome.todo == RENEW:
@@ -481,6 +450,16 @@ class AttachPlanner:
         changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
         bin_dirs = None if changing else self._settings.bin_dirs
         require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
+
+
+def _damage(outcome: Outcome) -> Optional[HostError]:
+    """Return why the cache entry cannot be used."""
+    return outcome.cached.error if outcome.cached else None
+
+
+def _is_same(one: NetworkConfigList, other: NetworkConfigList) -> bool:
+    left, right = one.expanded_bytes(), other.expanded_bytes()
+    return left == right or gojson.dumps(gojson.loads(left)) == gojson.dumps(gojson.loads(right))
 
 
 def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:

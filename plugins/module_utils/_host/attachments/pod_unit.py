@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson, types
 from ...libcni.conf import NetworkConfigList
@@ -11,7 +11,7 @@ from ...libcni.errors import CNIError
 from ...libcni.multi.status import NETWORK_STATUS, network_status_text, network_statuses
 from ..binaries.types import is_multus
 from ..errors import HostError
-from .outcome import Outcome
+from .outcome import LEFT, ROLLED_BACK, Outcome
 from .pod_part import PodPart, PodRoutes
 from .request import ABSENT, PRESENT, WantedAttachment
 from .store import AttachmentStore
@@ -31,37 +31,25 @@ def with_members(
 
     *load* returns a network of the host. If that of a pod answers annotations itself, the pod asks for no others.
     """
-    found: List[WantedAttachment] = []
-    for parts in _by_entry(request):
-        unit = parts[0].pod.unit if parts[0].pod else None
-        if unit is None:
-            found += parts
-            continue
+    groups: List[List[WantedAttachment]] = []
+    for wanted in request:
+        first = groups[-1][0] if groups else None
+        if wanted.pod and first and first.pod and first.pod.unit is wanted.pod.unit:
+            groups[-1].append(wanted)
+        else:
+            groups.append([wanted])
+    for parts in groups:
         if len(parts) > 1 and parts[0].state == PRESENT and _answers(parts[0], load):
             del parts[1:]
-        found += parts
-        keys = {wanted.key for wanted in parts}
-        for key, attached in store.of_pod(unit.container_id, keys).items():
-            member = attached.pod
-            if member is not None:
-                part = PodPart(unit, member.place, member.network)
-                found.append(WantedAttachment(key, attached.netns, state=ABSENT, pod=part))
-    return found
-
-
-def _by_entry(request: Sequence[WantedAttachment]) -> Iterator[List[WantedAttachment]]:
-    """Yield the attachments of each entry of the request."""
-    last: Any = None
-    group: List[WantedAttachment] = []
-    for wanted in request:
-        unit = wanted.pod.unit if wanted.pod else None
-        if group and (unit is None or unit is not last):
-            yield group
-            group = []
-        group.append(wanted)
-        last = unit
-    if group:
-        yield group
+    kept = [wanted for parts in groups for wanted in parts]
+    members = store.of_pods({wanted.key.container_id for wanted in kept if wanted.pod}, [wanted.key for wanted in kept])
+    for parts in groups:
+        unit = parts[0].pod.unit if parts[0].pod else None
+        for key, attached in members.pop(unit.container_id, {}).items() if unit else ():
+            if unit and attached.pod:
+                part = PodPart(unit, attached.pod.place, attached.pod.network)
+                parts.append(WantedAttachment(key, attached.netns, state=ABSENT, pod=part))
+    return [wanted for parts in groups for wanted in parts]
 
 
 def _answers(first: WantedAttachment, load: Callable[[str], NetworkConfigList]) -> bool:
@@ -79,10 +67,10 @@ class PodTransaction:
     """What a plan has done for one pod so far. If a part fails, the rest is taken back, in reverse."""
 
     def __init__(self) -> None:
-        self._done: List[Tuple[Outcome, str, Callable[[], None]]] = []
+        self._done: List[Tuple[Outcome, str, Callable[[], object]]] = []
         self.steps: List[Tuple[Outcome, Step]] = []
 
-    def done(self, outcome: Outcome, what: str, undo: Callable[[], None]) -> None:
+    def done(self, outcome: Outcome, what: str, undo: Callable[[], object]) -> None:
         """Note that a part succeeded. *what* is what *undo* does, as a phrase."""
         self._done.append((outcome, what, undo))
 
@@ -97,10 +85,10 @@ class PodTransaction:
                 failed.append(f"{what} {other.key}: {second.msg}")
             else:
                 undone.append(f"{what} {other.key}")
-                other.roll_back()
+                other.ended = ROLLED_BACK
         for other, step in self.steps:
             if other is not outcome and (other.todo or other.reroutes) and step.state == "planned":
-                other.leave()
+                other.ended = LEFT
             elif other.action == "rolled_back" and step.state == "done":
                 step.state = "rolled_back"
         text = error.msg

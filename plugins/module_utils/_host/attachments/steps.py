@@ -15,13 +15,12 @@ from ..netns import look_at
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from .attached import Attached
 from .drift import WAY_OUT, InPlaceSteps
-from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
+from .outcome import ADD, DELETE, DRIFTED, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .request import Key
-from .verbs import Added, Verbs
+from .verbs import Added, Failed, Verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .default_routes import RoutesOfPod
     from .pod_part import PodRoutes
     from .pod_unit import PodTransaction
     from .recording import FirstAlone, Recording
@@ -43,7 +42,6 @@ class Steps:
         self._plan = plan
         self._recording: Optional[Recording] = None
         self._alone: Optional[FirstAlone] = None
-        self._put_back: Callable[[], None] = lambda: None
         self._pods: Dict[Key, PodTransaction] = {}
 
     def add(self) -> None:
@@ -55,7 +53,7 @@ class Steps:
         self._add_lost()
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
-            if outcome.todo not in (NOTHING, PUT_BACK) or outcome.reroutes or (outcome.lost and not outcome.failed):
+            if not outcome.failed:
                 lanes.setdefault(outcome.key.container_id, []).append(outcome)
         for lane in lanes.values():
             for outcome in reversed(lane):
@@ -75,13 +73,13 @@ class Steps:
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
-        # What is lost is put back before an ADD makes it again.
-        self._plan.begin, self._plan.detached, self._plan.finish = self._put_back, self._detached, self._finish
+        self._plan.detached, self._plan.finish = self._detached, self._finish
 
     def _add_lost(self) -> None:
         """Add the steps that put back what is lost."""
         steps = InPlaceSteps(self._plan, self._plan.drifts.order)
-        self._put_back = steps.put_back
+        # What is lost is put back before an ADD makes it again.
+        self._plan.begin = steps.put_back
         found = [outcome for outcome in self._plan.outcomes if outcome.drift is not None and not outcome.failed]
         if self._settings.on_drift == "repair":
             for drift in [*(outcome.drift for outcome in found if outcome.drift), *self._plan.drifts.shared]:
@@ -90,7 +88,6 @@ class Steps:
             steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""))
         for outcome in found:
             if outcome.todo == PUT_BACK and outcome.drift is not None:
-                outcome.action = "repaired"
                 steps.add(outcome.drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
 
     def _detached(self) -> None:
@@ -110,32 +107,26 @@ class Steps:
             self._recording.finish()
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
-        if outcome.action == "none":
-            outcome.action = "adopted"
-        reason, states = f"its cache entry is {outcome.lost}", (None, _before(attached))
-        self._add_step("adopt", outcome, SAFE, states, partial(self._adopt, outcome, attached), reason)
+        states = None, _before(attached)
+        self._add_step("adopt", outcome, SAFE, states, self._adopt, f"its cache entry is {outcome.lost}")
 
     def _add_delete(self, outcome: Outcome) -> None:
-        outcome.action = "deleted"
         before = _before(outcome.attached) if outcome.attached else {"network": outcome.key.network}
-        self._add_step("del", outcome, DISRUPTIVE, (before, None), partial(self._delete, outcome), outcome.why())
+        self._add_step("del", outcome, DISRUPTIVE, (before, None), self._delete, outcome.why())
 
     def _add_add(self, outcome: Outcome) -> None:
-        outcome.action = "added"
         step_class = DISRUPTIVE if outcome.uplinks else SAFE
-        action = partial(self._attach, outcome)
-        self._add_step("add", outcome, step_class, (None, _after(outcome)), action, outcome.why())
+        self._add_step("add", outcome, step_class, (None, _after(outcome)), self._attach, outcome.why())
 
     def _add_repair(self, outcome: Outcome, attached: Attached) -> None:
-        outcome.action = "added" if outcome.reason == "interrupted" else "repaired"
         reason, states = outcome.why(), (_before(attached), _after(outcome))
         if outcome.reason == "config":
             _show_configs(states, attached, outcome)
         elif outcome.reason not in ("args", "capability_args"):
             # What a plugin says is long enough once, as the reason.
-            states[0]["is"] = "drifted" if outcome.reason in ("check", "kernel") else reason
+            states[0]["is"] = "drifted" if outcome.reason in DRIFTED else reason
             states[1]["is"] = "attached"
-        self._add_step("repair", outcome, DISRUPTIVE, states, partial(self._repair, outcome), reason, ("del", "add"))
+        self._add_step("repair", outcome, DISRUPTIVE, states, self._repair, reason, ("del", "add"))
 
     def _add_losing(self, moved: Sequence[Outcome]) -> List[Outcome]:
         """Add the steps of networks that lose a default route; return the others."""
@@ -151,10 +142,8 @@ class Steps:
     def _add_reroute(self, outcome: Outcome) -> None:
         from .pod_unit import routes_states
 
-        if outcome.action == "none":
-            outcome.action, outcome.reason = "rerouted", "default_route"
-        action = partial(self._reroute, outcome)
-        self._add_step("reroute", outcome, DISRUPTIVE, routes_states(outcome), action, "default-route differs")
+        states = routes_states(outcome)
+        self._add_step("reroute", outcome, DISRUPTIVE, states, self._reroute, "default-route differs")
 
     def _add_step(
         self,
@@ -162,16 +151,12 @@ class Steps:
         outcome: Outcome,
         step_class: str,
         states: Tuple[Any, Any],
-        action: Callable[[], None],
+        act: Callable[[Outcome], None],
         reason: str,
         parts: Sequence[str] = (),
     ) -> None:
-        key, item = outcome.key, outcome.item
-        if item != key:
-            action = partial(self._in_pod, outcome, action)
-        step = Step(
-            kind, str(key), step_class, *states, action, item=item, lane=key.container_id, reason=reason, parts=parts
-        )
+        key, item, action = outcome.key, outcome.item, partial(self._run, outcome, act)
+        step = Step(kind, str(key), step_class, *states, action, item, key.container_id, reason=reason, parts=parts)
         self._plan.add(step)
         if item != key:
             # Imported late: most plans have no pods.
@@ -188,16 +173,20 @@ class Steps:
 
     # ---- applying
 
-    def _in_pod(self, outcome: Outcome, action: Callable[[], None]) -> None:
-        """Change one network of a pod, or take back what was changed of the others."""
+    def _run(self, outcome: Outcome, act: Callable[[Outcome], None]) -> None:
+        """Change one attachment. If that fails, what was changed of the rest of its pod is taken back."""
         try:
-            action()
+            act(outcome)
         except HostError as error:
-            told = self._pods[outcome.item].fail(outcome, error)
+            pod = self._pods.get(outcome.item)
+            if pod is None:
+                outcome.fail(error)
+                raise
+            told = pod.fail(outcome, error)
             outcome.fail(told)
             raise told from error
 
-    def _done_in_pod(self, outcome: Outcome, what: str, undo: Callable[[], None]) -> None:
+    def _done_in_pod(self, outcome: Outcome, what: str, undo: Callable[[], object]) -> None:
         if outcome.item in self._pods:
             self._pods[outcome.item].done(outcome, what, undo)
 
@@ -207,67 +196,54 @@ class Steps:
         if self._recording is not None:
             self._recording.forget(attached.key)
 
-    def _attach_again(self, outcome: Outcome, before: Attached) -> None:
+    def _attach_again(self, outcome: Outcome, before: Attached) -> Added:
         """Attach as before what was detached in this run."""
         routes = before.pod.routes if before.pod else None
-        self._add_given(outcome, before.config, before.args, before.capability_args, routes)
-
-    def _routes(self, routes: Optional[PodRoutes]) -> RoutesOfPod:
-        # Imported late: few pods ask for it.
-        from .default_routes import RoutesOfPod
-
-        return RoutesOfPod(self._settings.cache_dir, routes)
+        return self._call(outcome.given(before.config, before.args, before.capability_args), routes)
 
     def _reroute(self, outcome: Outcome) -> None:
+        # Imported late, as below: few pods ask for it.
         from .default_routes import reroute
 
-        try:
-            check, undo = reroute(outcome, self._plan.outcomes, self._verbs, self._settings.cache_dir)
-        except HostError as error:
-            outcome.fail(error)
-            raise
-        if check is not None:
-            self._plan.note(outcome, "check_unusable", check.unusable(outcome.key, True))
+        check, undo = reroute(outcome, self._plan.outcomes, self._verbs, self._settings.cache_dir)
+        self._note_check(outcome, check, True)
         self._done_in_pod(outcome, "moved the default route of", undo)
 
-    def _adopt(self, outcome: Outcome, attached: Attached) -> None:
-        try:
-            failure = self._verbs.adopt(attached)
-        except HostError as error:
-            outcome.fail(error)
-            raise
-        if failure is not None:
-            self._plan.note(outcome, "check_unusable", failure.unusable(outcome.key, False))
+    def _adopt(self, outcome: Outcome) -> None:
+        if outcome.attached is not None:
+            self._note_check(outcome, self._verbs.adopt(outcome.attached), False)
+
+    def _note_check(self, outcome: Outcome, check: Optional[Failed], known: bool) -> None:
+        if check is not None:
+            self._plan.note(outcome, "check_unusable", check.unusable(outcome.key, known))
 
     def _repair(self, outcome: Outcome) -> None:
         self._delete(outcome)
         self._attach(outcome)
 
     def _delete(self, outcome: Outcome) -> None:
-        if outcome.attached is None:
+        attached, netns, renewed = outcome.attached, outcome.wanted.netns, outcome.todo == RENEW
+        if attached is None:
             self._remove(outcome)
             return
-        there = outcome.attached, outcome.wanted.netns
         try:
-            if outcome.todo == RENEW:
+            if renewed:
                 self._test_repair(outcome)
-            later = outcome.todo == DELETE and outcome.item not in self._pods
-            kept = self._verbs.delete(*there, later)
+            kept = self._verbs.delete(attached, netns, later=not renewed and outcome.item not in self._pods)
         except HostError as error:
-            if outcome.todo == RENEW and error.code == "del_failed" and not self._verbs.is_there(*there):
+            if renewed and error.code == "del_failed" and not self._verbs.is_there(attached, netns):
                 text = f"{error.msg}. The interface is gone, so it is attached again now"
                 self._plan.note(outcome, "del_incomplete", text)
-                return
-            if outcome.todo == DELETE and self._settings.force:
+            elif not renewed and self._settings.force:
                 self._remove(outcome)
-                return
-            outcome.fail(error)
-            raise
-        if outcome.attached.made_interface and look_at(outcome.attached.netns, outcome.key.ifname).host:
+            else:
+                raise
+            return
+        if attached.made_interface and look_at(attached.netns, outcome.key.ifname).host:
             text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
-        if outcome.todo == DELETE:
-            self._done_in_pod(outcome, "ADD of", partial(self._attach_again, outcome, outcome.attached))
+        if not renewed:
+            self._done_in_pod(outcome, "ADD of", partial(self._attach_again, outcome, attached))
         self._note_remains(outcome, kept)
 
     def _note_remains(self, outcome: Outcome, kept: str) -> None:
@@ -277,11 +253,7 @@ class Steps:
 
     def _remove(self, outcome: Outcome) -> None:
         """Remove what is left of an attachment whose DEL fails or cannot run."""
-        try:
-            said = self._verbs.remove(outcome.key, outcome.attached, outcome.wanted.netns)
-        except HostError as error:
-            outcome.fail(error)
-            raise
+        said = self._verbs.remove(outcome.key, outcome.attached, outcome.wanted.netns)
         why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
         text = (
             f"{outcome.key}: its cache entry, leases and firewall rules were removed without a successful DEL ({why})"
@@ -311,19 +283,13 @@ class Steps:
             try_tools(f"cannot repair {outcome.key}", plugins, arguments, self._settings.bin_dirs)
 
     def _attach(self, outcome: Outcome) -> None:
-        try:
-            if outcome.config is None:
-                raise HostError(f"cannot attach {outcome.key}: its network is not known", code="missing_network")
-            added = self._add(outcome, outcome.config)
-        except HostError as error:
-            outcome.fail(error)
-            raise
-        outcome.result = added.attached.result
-        fresh = outcome.todo == ADD or outcome.reason in _NEW_CONTAINER
-        if fresh:
+        if outcome.config is None:
+            raise HostError(f"cannot attach {outcome.key}: its network is not known", code="missing_network")
+        added = self._add(outcome, outcome.config)
+        outcome.made = added.attached.result
+        if outcome.todo == ADD or outcome.reason in _NEW_CONTAINER:
             self._done_in_pod(outcome, "DEL of", partial(self._take_back, added.attached))
-        if added.check is not None:
-            self._plan.note(outcome, "check_unusable", added.check.unusable(outcome.key, True))
+        self._note_check(outcome, added.check, True)
 
     def _add(self, outcome: Outcome, config: NetworkConfigList) -> Added:
         """Run ADD. If it fails in a repair, attach as before, so that the container is no worse off."""
@@ -334,8 +300,7 @@ class Steps:
             if outcome.todo != RENEW or before is None or error.code not in _TAKEN_BACK:
                 raise
             try:
-                routes = before.pod.routes if before.pod else None
-                added = self._add_given(outcome, before.config, before.args, before.capability_args, routes)
+                added = self._attach_again(outcome, before)
             except HostError as second:
                 text = f"{error.msg}; attaching it as before failed, too: {second.msg}"
                 raise HostError(text, code=second.code, **error.facts) from error
@@ -344,41 +309,26 @@ class Steps:
             raise HostError(f"{error.msg}; it is attached as before", code=error.code, **error.facts) from error
 
     def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
-        wanted = outcome.wanted
-        routes = wanted.pod.routes if wanted.pod else None
-        if outcome.keep_ips:
+        given, arguments = outcome.given(config), outcome.arguments
+        routes = outcome.wanted.pod.routes if outcome.wanted.pod else None
+        if arguments is not given.capability_args:
             try:
-                return self._add_given(outcome, config, wanted.args, _capability_args(outcome), routes)
+                return self._call(given.changed(capability_args=arguments), routes)
             except HostError as error:
                 if error.code != "add_failed":
                     raise
-                self._plan.note(
-                    outcome,
-                    "addresses_changed",
-                    f"{outcome.key}: could not get the addresses {', '.join(outcome.keep_ips)} again ({error.msg})",
-                )
-        return self._add_given(outcome, config, wanted.args, wanted.capability_args, routes)
+                text = f"{outcome.key}: could not get the addresses {', '.join(arguments['ips'])} again ({error.msg})"
+                self._plan.note(outcome, "addresses_changed", text)
+        return self._call(given, routes)
 
-    def _add_given(
-        self,
-        outcome: Outcome,
-        config: NetworkConfigList,
-        args: List[Tuple[str, str]],
-        capability_args: Dict[str, Any],
-        routes: Optional[PodRoutes],
-    ) -> Added:
-        member = outcome.wanted.pod.member() if outcome.wanted.pod else None
-        given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None, member)
+    def _call(self, given: Attached, routes: Optional[PodRoutes]) -> Added:
+        moved = None
+        if routes:
+            from .default_routes import apply_routes
+
+            moved = partial(apply_routes, self._settings.cache_dir, routes)
         with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
-            moved = self._routes(routes).apply if routes else None
             return self._verbs.add(given, self._settings.force, self._recording, moved)
-
-
-def _capability_args(outcome: Outcome) -> Dict[str, Any]:
-    arguments = dict(outcome.wanted.capability_args)
-    if outcome.keep_ips:
-        arguments["ips"] = list(outcome.keep_ips)
-    return arguments
 
 
 def _show_configs(states: Sequence[Dict[str, Any]], attached: Attached, outcome: Outcome) -> None:
@@ -394,7 +344,7 @@ def _before(attached: Attached) -> Dict[str, Any]:
 
 def _after(outcome: Outcome) -> Dict[str, Any]:
     wanted = outcome.wanted
-    return _state(outcome.key, wanted.netns, wanted.args, _capability_args(outcome), "known after the ADD")
+    return _state(outcome.key, wanted.netns, wanted.args, outcome.arguments, "known after the ADD")
 
 
 def _state(

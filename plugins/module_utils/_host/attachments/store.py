@@ -24,7 +24,7 @@ import hashlib
 import json
 import os
 import stat
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ...libcni import cache, gojson
 from ...libcni.conf import NetworkConfigList
@@ -341,14 +341,16 @@ class AttachmentStore:
             cached.error = HostError(f"{text}; {way_out}", code="cache_damaged")
         return cached
 
-    def of_pod(self, container_id: str, known: Iterable[Key]) -> Dict[Key, Attached]:
-        """Return the attachments of a container that belong to a pod, in its order, but not those that are *known*."""
-        others = set(self._names()).difference("-".join(key) for key in known)
-        cached = [self._record(name) for name in sorted(others) if f"-{container_id}-" in name]
-        attached = [one.recorded for one in cached if one.recorded and one.recorded.pod]
-        members = [one for one in attached if one.key.container_id == container_id]
-        members.sort(key=lambda one: one.pod.place if one.pod else 0)
-        return {one.key: one for one in members}
+    def of_pods(self, container_ids: Collection[str], known: Iterable[Key]) -> Dict[str, Dict[Key, Attached]]:
+        """Return the attachments of containers that belong to pods, in their order, but not those that are *known*."""
+        found: Dict[str, Dict[Key, Attached]] = {}
+        for name in sorted(set(self._names()).difference("-".join(key) for key in known)):
+            attached = self._record(name).recorded if _may_be_of(name, container_ids) else None
+            if attached is not None and attached.pod is not None and attached.key.container_id in container_ids:
+                found.setdefault(attached.key.container_id, {})[attached.key] = attached
+        for container_id, members in found.items():
+            found[container_id] = dict(sorted(members.items(), key=lambda one: one[1].pod.place if one[1].pod else 0))
+        return found
 
     def in_use(self, networks: Iterable[str]) -> Set[Tuple[str, ...]]:
         """Return those of *networks*, each in a tuple, that attachments are recorded of, and () if any are."""
@@ -444,6 +446,13 @@ class AttachmentStore:
             replace_unsynced(self.shared_path, json.dumps(data).encode())
         except OSError as error:
             raise _unwritable(self.shared_path, error) from error
+
+
+def _may_be_of(name: str, container_ids: Collection[str]) -> bool:
+    """Tell whether a record's name has one of the IDs between those of a network and an interface."""
+    parts = name.split("-")
+    places = range(1, len(parts))
+    return any("-".join(parts[first:end]) in container_ids for first in places for end in range(first + 1, len(parts)))
 
 
 def _unwritable(path: str, error: OSError) -> HostError:

@@ -8,11 +8,10 @@ from typing import List
 
 from ..errors import HostError
 from ..lock import Lock, read_state
-from ..netns import look
 from ..plan import FOREIGN, Plan
 from ..secrets import one_line
-from .drift import ADDED, Drifts, InPlaceSteps, find_drift, present_in
-from .store import AttachmentStore, check_cache_dir, read_cache
+from .drift import ADDED, InPlaceSteps, find_recorded_drift
+from .store import check_cache_dir, read_cache
 
 _LOCK_TIMEOUT = 60.0
 DONE, LEFT, FAILED = 0, 1, 2
@@ -32,10 +31,14 @@ class Upkeep:
         check_cache_dir(self._cache_dir)
         plan = Plan()
         with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
-            drifts = self._find()
+            entries = read_cache(self._cache_dir).entries
+            attached = [entry.attached for entry in entries if entry.attached is not None and not entry.interrupted]
+            drifts = find_recorded_drift(self._cache_dir, attached)
             steps = InPlaceSteps(plan, drifts.order)
             steps.add_all([*drifts.shared, *drifts.attachments])
             steps.put_back()
+        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
+        self.left += drifts.damages
         for step in plan.steps:
             if step.step_class == FOREIGN:
                 drift, why = step.after["drift"], step.after["left"]
@@ -47,17 +50,6 @@ class Upkeep:
                 self.left.append(error.msg)
             else:
                 self.done.append(f"{step.target}: {step.reason}; put back")
-
-    def _find(self) -> Drifts:
-        cached = [entry.attached for entry in read_cache(self._cache_dir).entries if not entry.interrupted]
-        entries = [attached for attached in cached if attached is not None and attached.netns]
-        seen = look({attached.netns: () for attached in entries})
-        identities = {path: there.identity for path, there in seen.items()}
-        shared = AttachmentStore(self._cache_dir).read_shared()
-        drifts = find_drift(present_in(self._cache_dir, entries, identities), shared)
-        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
-        self.left += drifts.damages
-        return drifts
 
 
 def put_back_all(cache_dir: str) -> int:

@@ -172,24 +172,22 @@ class Verbs:
         *recording*: what records its footprint. *moved*: what changes the default routes of this network after its
         ADD, as part of it. An ADD that collided with others at the same time is tried again a few times.
         """
-        for number in range(1, _TRIES):
+        number = 0
+        while True:
             try:
-                return self._add(given, force, recording, moved)
+                with Netns(given.netns) as container:
+                    return self._add(given, container, force, recording, moved)
             except HostError as error:
-                if error.code != "add_failed" or not lost_race(error):
+                number += 1
+                if number == _TRIES or error.code != "add_failed" or not lost_race(error):
                     raise
             # Those that collided must not collide again.
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
-        return self._add(given, force, recording, moved)
 
-    def _add(self, given: Attached, force: bool, recording: Optional[AddWatch], moved: Optional[MoveRoutes]) -> Added:
-        with Netns(given.netns) as container:
-            return self._add_in(container, given, force, recording, moved)
-
-    def _add_in(
+    def _add(
         self,
-        container: Netns,
         given: Attached,
+        container: Netns,
         force: bool,
         recording: Optional[AddWatch],
         moved: Optional[MoveRoutes],

@@ -7,7 +7,7 @@ A value may have fewer members than the present one, if less is known of the obj
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, follows
@@ -294,6 +294,16 @@ def repair_order(key: ObjectKey, recorded: KernelObject) -> Tuple[int, int]:
     elif kind == "route":
         late = int(bool(recorded.value["gw"]))
     return ORDER.index(kind), late
+
+
+def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:
+    """Return the rules of *objects* by their chains."""
+    found: Dict[ObjectKey, List[str]] = {}
+    for one in objects:
+        for key, recorded in one.items():
+            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and recorded.value:
+                found.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
+    return found
 
 
 def is_default_rule(key: ObjectKey) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ..firewall.chains import CHAIN, NO_POLICY, FoundChains, read_chains, survives
+from ..firewall.chains import NO_POLICY, FoundChains, read_chains, survives
 from ..firewall.order import arranged
 from ..kernel.links import STACKED
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
@@ -14,7 +14,16 @@ from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_gl
 from ..struct import struct
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .footprint import Footprint, Objects, SharedFootprints
-from .object_kinds import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, is_default_rule
+from .object_kinds import (
+    CHAIN_KEY_LENGTH,
+    HOST,
+    IN_FIREWALL,
+    LEASE,
+    OF_INTERFACES,
+    ON_INTERFACES,
+    is_default_rule,
+    rules_by_chain,
+)
 from .state import LeaseStore, Look, read_stores
 
 _FORWARDING = "forwarding"
@@ -291,16 +300,11 @@ def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Foot
     if after.chains is None:
         return
     order = shared.order
-    ours: Dict[ObjectKey, set[str]] = {}
-    for footprint in written:
-        for key in footprint.host:
-            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH:
-                ours.setdefault(key[:CHAIN_KEY_LENGTH], set()).add(str(key[-1]))
-    for place, rules in ours.items():
+    for place, listed in rules_by_chain(footprint.host for footprint in written).items():
         chain = after.chains.chains.get(place)
         if chain is not None:
             # What is out of order stays drift.
-            known = order.get(place, [])
+            known, rules = order.get(place, []), set(listed)
             order[place] = _with_neighbours(arranged(known, rules, chain.rules), rules.union(known))
     shared.order = {key: rules for key, rules in order.items() if key in after.chains.chains}
 

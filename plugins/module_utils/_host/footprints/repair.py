@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..addresses import is_in, packed
 from ..errors import HostError
-from ..firewall.chains import CHAIN, TABLE, FoundChains
+from ..firewall.chains import TABLE, FoundChains
 from ..firewall.change import ChainRepair, change
 from ..host_routes import why_not_forward
 from ..kernel.links import STACKED, NotInPlace, can_make
@@ -303,10 +303,8 @@ class InPlaceRepair:
         objects = self._recorded[HOST]
         wanted: List[str] = []
         for key, there in objects.items():
-            if place[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
+            if key[0] != TABLE and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
                 wanted += [str(key[-1])] * int(there.value)
-            elif key[0] in ("set", "map") and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
-                wanted.append(str(key[-1]))
         order = list(self._order.get(place, ()))
         if not order and place in present.chains:
             # Where it is not known, rules come first in the table filter, where plugins insert, else last.

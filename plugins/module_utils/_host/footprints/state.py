@@ -31,6 +31,7 @@ from .object_kinds import (
     SWITCH,
     Difference,
     is_whole,
+    rules_by_chain,
     summarize,
 )
 
@@ -216,11 +217,7 @@ def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[O
 
 def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:
     """Note in *look* which rules of *footprints* do not stand in the recorded *order*, so that it is drift."""
-    ours: Dict[ObjectKey, List[str]] = {}
-    for footprint in footprints:
-        for key, there in footprint.host.items():
-            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and there.value:
-                ours.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
+    ours = rules_by_chain(footprint.host for footprint in footprints)
     chains = look.chains.chains if look.chains is not None else {}
     look.ours = ours
     look.misplaced = frozenset(

@@ -26,7 +26,7 @@ def find_freed(
         inventory = Inventory(GcSettings(conf_dir, bin_dirs, cache_dir, scope=("leases",)))
     except HostError:
         return {}
-    judge = Judge(inventory.settings, inventory.live, inventory.disabled, inventory.dates, FirstSeen())
+    judge = Judge(inventory, FirstSeen())
     freed: Dict[ObjectKey, Lease] = {}
     for place, key in taken.items():
         _kind, data_dir, network, address = map(str, place)

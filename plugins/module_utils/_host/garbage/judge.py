@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
+from typing import Dict, Iterable, List
 
-from ..containers.live import LiveSet
 from ..errors import HostError
 from ..json_text import parse_json
-from .candidate import Candidate, GcSettings, when
+from .candidate import Candidate, when
+from .inventory import Inventory
 
 PATH = "/run/podwire-cni/gc-seen"
 _MAX_SIZE = 4 << 20
@@ -59,24 +59,11 @@ def _read(path: str, now: float) -> Dict[str, float]:
 
 
 class Judge:
-    """Decides on candidates.
+    """Decides on candidates. *seen*: when objects without a date were first seen."""
 
-    ``disabled``: networks that set disableGC. ``dates``: (network, container ID) -> when the newest dated object of it
-    was made. ``seen``: when objects without a date were first seen.
-    """
-
-    def __init__(
-        self,
-        settings: GcSettings,
-        live: LiveSet,
-        disabled: AbstractSet[str],
-        dates: Mapping[Tuple[str, str], float],
-        seen: FirstSeen,
-    ) -> None:
-        self._settings = settings
-        self._live = live
-        self._disabled = disabled
-        self._dates = dates
+    def __init__(self, inventory: Inventory, seen: FirstSeen) -> None:
+        self._settings, self._live, self._dates = inventory.settings, inventory.live, inventory.dates
+        self._disabled = inventory.disabled
         self._seen = seen
         self._now = time.time()
         self.undated: List[str] = []

@@ -129,7 +129,7 @@ class GcPlanner:
         for finding in inventory.rules.problems:
             plan.warn(finding.code, finding.message)
         _tell_missing(live, plan, settings)
-        judge = Judge(settings, live, inventory.disabled, inventory.dates, self._seen)
+        judge = Judge(inventory, self._seen)
         for scope, find in FINDERS:
             for candidate in list(find(inventory)) if scope in settings.scope else ():
                 # A candidate that already has a reason to be left is left.

@@ -22,6 +22,7 @@ from ..containers.live import LiveSet
 from ..errors import HostError
 from ..kinds import text_of
 from ..leases import Lease
+from ..struct import struct
 from ..trust import check_trusted
 from .candidate import ATTACHMENT, CACHE, Candidate, GcSettings
 
@@ -45,30 +46,26 @@ def pod_caches(
     return caches
 
 
+@struct
 class Pods:
     """Makes the candidates of one cache of podwire-multinet."""
 
-    def __init__(
-        self,
-        contents: CacheContents,
-        live: LiveSet,
-        leases: Sequence[Lease],
-        kept: Dict[str, int],
-        settings: GcSettings,
-    ) -> None:
-        self._contents = contents
-        self._live = live
-        self._leases = leases
-        self._kept = kept
-        self._settings = settings
-        self._verbs = Verbs(settings.bin_dirs, contents.cache_dir, settings.timeout)
+    contents: CacheContents
+    live: LiveSet
+    leases: Sequence[Lease]
+    kept: Dict[str, int]
+    settings: GcSettings
+
+    @property
+    def verbs(self) -> Verbs:
+        return Verbs(self.settings.bin_dirs, self.contents.cache_dir, self.settings.timeout)
 
     def candidates(self) -> List[Candidate]:
         """Return a candidate for each record, and for each cached attachment that no record has."""
         found: List[Candidate] = []
         covered = set()
         try:
-            paths = record_paths(self._contents.cache_dir)
+            paths = record_paths(self.contents.cache_dir)
         except CacheError as error:
             raise HostError(f"{error}; its pods may be alive", code="source_unusable") from error
         for path in paths:
@@ -90,18 +87,18 @@ class Pods:
                     keys = [Key(one.network, file.record.container_id, one.ifname) for one in file.record.networks]
                     covered.update(keys)
                     found.append(self._record(path, file.record, keys, since))
-        found += [self._entry(one, one.key) for one in self._contents.entries if one.key and one.key not in covered]
-        wanted = [candidate for candidate in found if self._settings.wants(candidate.network)]
-        self._kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
+        found += [self._entry(one, one.key) for one in self.contents.entries if one.key and one.key not in covered]
+        wanted = [candidate for candidate in found if self.settings.wants(candidate.network)]
+        self.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
         return [candidate for candidate in wanted if candidate.reason != "live"]
 
     def _of_container(self, container_id: str) -> List[Key]:
-        return [one.key for one in self._contents.entries if one.key and one.key.container_id == container_id]
+        return [one.key for one in self.contents.entries if one.key and one.key.container_id == container_id]
 
     def _record(self, path: str, record: PodRecord, keys: Sequence[Key], since: float) -> Candidate:
-        entries: Dict[Key, CachedAttachment] = {one.key: one for one in self._contents.entries if one.key is not None}
+        entries: Dict[Key, CachedAttachment] = {one.key: one for one in self.contents.entries if one.key is not None}
         there = [entries[key] for key in keys if key in entries]
-        leased = [lease.ip for lease in self._leases if (lease.container_id, lease.ifname) in {key[1:] for key in keys}]
+        leased = [lease.ip for lease in self.leases if (lease.container_id, lease.ifname) in {key[1:] for key in keys}]
         candidate = Candidate(
             ATTACHMENT,
             record.network,
@@ -115,13 +112,13 @@ class Pods:
             since=since,
             before={"netns": record.netns, "networks": [str(key) for key in keys]},
         )
-        home = next(filter(None, map(self._live.homes.of, there)), "")
-        if not home and record.netns and self._live.namespaces.at(record.netns):
+        home = next(filter(None, map(self.live.homes.of, there)), "")
+        if not home and record.netns and self.live.namespaces.at(record.netns):
             home = record.netns
         return self._unless_alive(candidate, home)
 
     def _unless_alive(self, candidate: Candidate, home: str) -> Candidate:
-        home = home or self._live.owner(candidate.container_id)
+        home = home or self.live.owner(candidate.container_id)
         if home:
             candidate.leave("live", f"{home} has it")
         return candidate
@@ -141,7 +138,7 @@ class Pods:
             since=entry.written,
             before={"netns": entry.netns, "ips": entry.ips},
         )
-        return self._unless_alive(candidate, self._live.homes.of(entry))
+        return self._unless_alive(candidate, self.live.homes.of(entry))
 
     def _damaged(self, path: str, since: float, reason: str) -> Candidate:
         container_id, _colon, ifname = os.path.basename(path).partition(":")
@@ -174,7 +171,7 @@ class Pods:
             failures = []
             for network in reversed(file.record.networks):
                 try:
-                    self._verbs.delete(_attached(network, file.record.container_id), "")
+                    self.verbs.delete(_attached(network, file.record.container_id), "")
                 except HostError as error:
                     failures.append(error)
             if failures:
@@ -185,7 +182,7 @@ class Pods:
         if entry.attached is None:
             _unlink(entry.files[0].path)
         else:
-            self._verbs.delete(entry.attached.changed(netns=""), "")
+            self.verbs.delete(entry.attached.changed(netns=""), "")
 
 
 def _attached(network: NetworkRecord, container_id: str) -> Attached:

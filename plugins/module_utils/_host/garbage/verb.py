@@ -14,41 +14,40 @@ from ..containers.sources import other_runtime
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..secrets import one_line, scrub, secrets_of
+from ..struct import struct
 from .candidate import GcSettings
 
 
+@struct
 class GcVerb:
     """GC for one network. ``send``: whether it is sent; ``reason``: why not; ``error``: of a run that failed."""
 
-    __slots__ = ("_config", "_settings", "_valid", "error", "network", "reason", "send")
+    config: NetworkConfigList
+    settings: GcSettings
+    valid: Set[Tuple[str, str]]
+    reason: str
+    error: Optional[Dict[str, Any]] = None
 
-    def __init__(
-        self, config: NetworkConfigList, settings: GcSettings, valid: Set[Tuple[str, str]], reason: str
-    ) -> None:
-        self.network = config.name
-        self.reason = reason
-        self.send = not reason
-        self.error: Optional[Dict[str, Any]] = None
-        self._config = config
-        self._settings = settings
-        self._valid = valid
+    @property
+    def network(self) -> str:
+        return self.config.name
+
+    @property
+    def send(self) -> bool:
+        return not self.reason
 
     def run(self) -> None:
         """Send GC to every plugin of the network."""
-        cni = CNIConfig(
-            self._settings.bin_dirs,
-            cache_dir=self._settings.cache_dir,
-            timeout=self._settings.timeout,
-            executor=SafeExecutor(),
-        )
+        settings = self.settings
+        cni = CNIConfig(settings.bin_dirs, settings.cache_dir, settings.timeout, executor=SafeExecutor())
         try:
             # What is still cached is valid: dead attachments were detached before, with the configuration of their ADD,
             # and a DEL that failed must not be repeated with another one.
             cached = [one for one in cni.get_cached_attachments() if one.network == self.network]
-            valid = self._valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
-            cni.gc_network_list(self._config, sorted(valid))
+            valid = self.valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
+            cni.gc_network_list(self.config, sorted(valid))
         except (CNIError, HostError) as error:
-            known = secrets_of([plugin.network for plugin in self._config.plugins])
+            known = secrets_of([plugin.network for plugin in self.config.plugins])
             text = one_line(scrub(str(error), known))
             message = f"GC of {self.network} failed: {text}"
             self.error = {"code": "gc_failed", "message": message, "stderr": scrub(_stderr(error), known)}

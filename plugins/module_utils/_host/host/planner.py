@@ -264,7 +264,7 @@ class HostPlanner:
         return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
 
     def _plan_attachments(self, view: HostView, before: Sequence[Part]) -> AttachPlan:
-        from ..attachments.outcome import Outcome, attach_settings
+        from ..attachments.outcome import LEFT, Outcome, attach_settings
         from ..attachments.planner import AttachPlanner
         from ..attachments.verbs import Verbs
 
@@ -284,7 +284,7 @@ class HostPlanner:
         for outcome in plan.outcomes:
             if outcome.key in waiting:
                 # The section that has failed tells why.
-                outcome.leave()
+                outcome.ended = LEFT
         if options["preview"] and self._check_mode:
             from ..trials.preview import add_previews
 

@@ -7,13 +7,11 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ..addresses import packed
 from ..attachments.attached import Attached
-from ..attachments.drift import find_drift, present_in
-from ..attachments.store import AttachmentStore
+from ..attachments.drift import find_recorded_drift
 from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
 from ..footprints.state import Drift, other_end, read_look
 from ..kernel.objects import ObjectKey, State
 from ..netlink import LOCAL_TABLE
-from ..netns import look
 from ..problems import WARNING, Finding
 
 Rows = List[Dict[str, Any]]
@@ -22,10 +20,8 @@ _UP, _UNICAST = 0x1, 1
 
 def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], List[Finding]]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems."""
-    seen = look({attached.netns: () for attached in entries if attached.netns})
-    present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
-    drifts = find_drift(present, AttachmentStore(cache_dir).read_shared())
-    spaces = drifts.look.spaces if present else read_look({HOST: []}).spaces
+    drifts = find_recorded_drift(cache_dir, entries)
+    spaces = drifts.look.spaces or read_look({HOST: []}).spaces
     host = spaces[HOST]
     rows = [
         _attachment(drifts.by_owner[attached.key], host, spaces[attached.netns])
@@ -33,12 +29,8 @@ def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any],
         if attached.key in drifts.by_owner and attached.netns in spaces
     ]
     names = sorted(str(key[1]) for key in host if key[0] == "link")
-    shared = [
-        {"network": "".join(drift.owner), "differences": phrases_of(drift.differences, False)}
-        for drift in drifts.shared
-    ]
     links = [{"name": name, "master": host["link", name].value["master"], **_interface(host, name)} for name in names]
-    found = {"links": links, "routes": _routes(host), "attachments": rows, "shared": shared}
+    found = {"links": links, "routes": _routes(host), "attachments": rows, "shared": drifts.shared_rows()}
     return found, [Finding(WARNING, "rules_unreadable", text) for text in drifts.problems]
 
 

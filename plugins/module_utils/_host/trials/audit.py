@@ -129,11 +129,8 @@ class Audit:
     def rows(self) -> Dict[str, Any]:
         """Return ``{attachments, shared}`` as data. Containers that have died meanwhile are left out."""
         drifts = [(one, self.drifts.of(one.key)) for one in self._lives]
-        shared = [
-            {"network": "".join(drift.owner), "differences": phrases_of(drift.differences, False)}
-            for drift in self.drifts.shared
-        ]
-        return {"attachments": [one.row(drift) for one, drift in drifts if drift is not None], "shared": shared}
+        rows = [one.row(drift) for one, drift in drifts if drift is not None]
+        return {"attachments": rows, "shared": self.drifts.shared_rows()}
 
     def dead(self) -> Set[str]:
         """Return the targets of attachments whose namespace is no longer the one that was audited."""

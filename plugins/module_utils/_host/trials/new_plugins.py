@@ -8,9 +8,11 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from ...libcni.conf import NetworkConfigList
 from ..attachments.attached import Attached
 from ..attachments.drift import Present
+from ..attachments.networks import Networks
 from ..attachments.request import Key
 from ..binaries.outcome import PluginsPlan
 from ..errors import HostError
+from ..hostview import HostView
 from .planner import load, network_files
 from .rehearsal import rehearse
 
@@ -35,10 +37,10 @@ def rehearse_before(plan: PluginsPlan, conf_dir: str, bin_dirs: Sequence[str]) -
 
 def _networks(conf_dir: str) -> List[NetworkConfigList]:
     """Return the networks that can be loaded. What cannot is no matter of the plugins."""
-    found = []
+    found, networks = [], Networks(conf_dir, (), HostView())
     for file in network_files(conf_dir):
         try:
-            found.append(load(file))
+            found.append(load(file, networks))
         except HostError:
             continue
     return found

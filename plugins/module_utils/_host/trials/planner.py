@@ -8,13 +8,12 @@ import stat
 from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
-from ...libcni.errors import CNIError
+from ...libcni.conf import NetworkConfigList
 from ..attachments.networks import Networks
 from ..attachments.store import CachedAttachment, check_cache_dir, read_cache, remove_files
 from ..attachments.verbs import Verbs
 from ..binaries.types import types_of
-from ..confdir import ConfFile, paths_of, scan_conf_dir
+from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
 from ..host_routes import explain_uplinks, uplinks_of_routers
@@ -44,24 +43,12 @@ def network_files(conf_dir: str) -> List[ConfFile]:
     return [file for file in files if file.error or (file.network and chosen[file.network] is file)]
 
 
-def load(file: ConfFile) -> NetworkConfigList:
+def load(file: ConfFile, networks: Networks) -> NetworkConfigList:
     """Return the network with its drop-ins. Raises HostError ``bad_config`` or ``unsafe_permissions``."""
-    try:
-        if file.error:
-            raise HostError(file.error)
-        for path in paths_of(os.path.dirname(file.path), file.path, file.network or ""):
-            check_trusted(path)
-        if file.kind == "conflist":
-            return network_conf_from_file(file.path)
-        return conf_list_from_conf(network_plugin_conf_from_file(file.path))
-    except (CNIError, HostError) as error:
-        if isinstance(error, HostError) and error.code == "unsafe_permissions":
-            raise
-        text = mask_text(str(error)).replace(f"{file.path}: ", "")
-        raise HostError(
-            f"{file.path} cannot be loaded: {text}; fix or remove the file, runtimes cannot load it either",
-            code="bad_config",
-        ) from error
+    if file.error:
+        text = f"{file.path} cannot be loaded: {mask_text(file.error).replace(f'{file.path}: ', '')}"
+        raise HostError(f"{text}; fix or remove the file, runtimes cannot load it either", code="bad_config")
+    return networks.load(file.network or "")
 
 
 def reason_against(config: NetworkConfigList) -> Optional[Reason]:
@@ -183,7 +170,7 @@ class SmokePlanner:
     def _trial(self, file: ConfFile) -> Trial:
         trial = Trial(file.network or "", file.path)
         try:
-            trial.config = load(file)
+            trial.config = load(file, self._networks)
             against = reason_against(trial.config) if self._settings.networks is None else None
             if against:
                 trial.skip(*against)

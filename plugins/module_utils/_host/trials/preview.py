@@ -7,7 +7,6 @@ import time
 from typing import Any, Dict, List, Sequence
 
 from ...libcni.conf import NetworkConfigList
-from ..attachments.attached import Attached
 from ..attachments.drift import Present
 from ..attachments.outcome import ADD, AttachPlan, Outcome
 from ..errors import HostError
@@ -48,9 +47,7 @@ def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
 def _rehearse(
     outcome: Outcome, config: NetworkConfigList, bin_dirs: Sequence[str], earlier: Sequence[Rehearsed]
 ) -> Rehearsed:
-    wanted = outcome.wanted
-    attached = Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
-    rehearsed = rehearse([Present(attached, {}, None)], bin_dirs, earlier=earlier)[outcome.key]
+    rehearsed = rehearse([Present(outcome.given(config), {}, None)], bin_dirs, earlier=earlier)[outcome.key]
     if isinstance(rehearsed, HostError):
         raise rehearsed
     return rehearsed

@@ -28,10 +28,10 @@ from ..attachments.request import Key
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
-from ..firewall.chains import CHAIN, FoundChains, read_chains
+from ..firewall.chains import FoundChains, read_chains
 from ..footprints.attribution import Attribution, Owner
 from ..footprints.footprint import Objects, key_of, objects_of, rows_of
-from ..footprints.object_kinds import CHAIN_KEY_LENGTH, LEASE
+from ..footprints.object_kinds import LEASE, rules_by_chain
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
@@ -319,12 +319,7 @@ def _types(plugins: Sequence[Dict[str, Any]]) -> List[str]:
 
 def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
     """Yield the rules of each chain that has recorded ones."""
-    places = {
-        key[:CHAIN_KEY_LENGTH]
-        for objects in owned.values()
-        for key in objects
-        if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH
-    }
+    places = rules_by_chain(owned.values())
     for place, chain in (after.chains.chains if after.chains is not None else {}).items():
         if place in places:
             yield place, list(chain.rules)

@@ -122,7 +122,7 @@ def test_addresses_of_the_request_come_before_those_that_the_container_had(fixed
     fixed.run(wanted)
     fixed.namespace("web", inode=2)
     plan = fixed.check(wanted)
-    assert (plan.outcomes[0].reason, plan.outcomes[0].keep_ips) == ("netns", [])
+    assert (plan.outcomes[0].reason, plan.outcomes[0].arguments) == ("netns", wanted["capability_args"])
     assert fixed.run(wanted).outcomes[0].row()["ips"] == ["10.1.0.9/24"]
 
 

@@ -130,4 +130,4 @@ def test_attachments_that_are_valid():
     alive = live([("pair", "eth0")], ["pod"])
     leased = [("pod", "eth1"), ("pod", ""), ("dead", "eth0")]
     (one,) = verbs(conflist(), leased, alive, keep={"kept": None, "partly": ["eth5"]})
-    assert one._valid == {("pair", "eth0"), ("pod", "eth1"), ("kept", "eth0")}
+    assert one.valid == {("pair", "eth0"), ("pod", "eth1"), ("kept", "eth0")}

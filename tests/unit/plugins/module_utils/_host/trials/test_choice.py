@@ -7,7 +7,9 @@ import socket
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import choose, load, reason_against
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
@@ -16,6 +18,10 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import net
 def config(*plugins):
     data = {"cniVersion": "1.0.0", "name": "demo", "plugins": list(plugins)}
     return network_conf_from_bytes(json.dumps(data).encode())
+
+
+def networks_of(folder):
+    return Networks(str(folder), [], HostView())
 
 
 def put(folder, file, **data):
@@ -38,7 +44,7 @@ def test_each_network_is_chosen_once_and_lists_come_first(tmp_path):
     assert missing == []
     files, missing = choose(str(tmp_path), ["b", "c"])
     assert ([file.name for file in files], missing) == (["30-b.conf"], ["c"])
-    assert [plugin.type for plugin in load(files[0]).plugins] == ["ptp"]
+    assert [plugin.type for plugin in load(files[0], networks_of(tmp_path)).plugins] == ["ptp"]
 
 
 def test_drop_ins_are_part_of_the_network(tmp_path):
@@ -46,7 +52,7 @@ def test_drop_ins_are_part_of_the_network(tmp_path):
     (tmp_path / "a").mkdir()
     put(tmp_path / "a", "10-t.conf", type="tuning")
     (file,), _missing = choose(str(tmp_path), None)
-    assert [plugin.type for plugin in load(file).plugins] == ["bridge", "tuning"]
+    assert [plugin.type for plugin in load(file, networks_of(tmp_path)).plugins] == ["bridge", "tuning"]
 
 
 def test_a_broken_file_is_told_and_spoils_no_other(tmp_path):
@@ -54,9 +60,9 @@ def test_a_broken_file_is_told_and_spoils_no_other(tmp_path):
     put(tmp_path, "10-a.conflist", name="a", plugins=[{"type": "bridge"}])
     bad, good = choose(str(tmp_path), None)[0]
     with pytest.raises(HostError, match=r"05-bad\.conflist cannot be loaded") as caught:
-        load(bad)
+        load(bad, networks_of(tmp_path))
     assert caught.value.code == "bad_config"
-    assert load(good).name == "a"
+    assert load(good, networks_of(tmp_path)).name == "a"
 
 
 @pytest.mark.parametrize(
