@@ -12,8 +12,7 @@ from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedT
 from ..attachments.store import CacheContents, CachedAttachment
 from ..errors import HostError
 from . import containerd, nomad, podman
-from .homes import Homes
-from .live import Answer, LiveSet, answer_of, seen_from_here
+from .live import Answer, Homes, LiveSet, answer_of, seen_from_here
 from .namespaces import Namespaces, read_namespaces
 
 

@@ -10,9 +10,8 @@ from ..attachments.request import Key
 from ..errors import HostError
 from ..kernel.objects import ObjectKey
 from ..leases import Lease, read_leases
-from .candidate import DELETED, GcSettings
+from .candidate import DELETED, FirstSeen, GcSettings, Judge
 from .inventory import Inventory
-from .judge import FirstSeen, Judge
 
 
 def find_freed(
@@ -26,7 +25,7 @@ def find_freed(
         inventory = Inventory(GcSettings(conf_dir, bin_dirs, cache_dir, scope=("leases",)))
     except HostError:
         return {}
-    judge = Judge(inventory, FirstSeen())
+    judge = Judge(inventory.settings, inventory.live, inventory.disabled, inventory.dates, FirstSeen())
     freed: Dict[ObjectKey, Lease] = {}
     for place, key in taken.items():
         _kind, data_dir, network, address = map(str, place)

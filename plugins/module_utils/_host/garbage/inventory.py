@@ -65,7 +65,7 @@ class Inventory:
         others = read_other_caches(settings.cache_dir)
         self._check_access()
         self.lists = _lists(self.files)
-        self.disabled = {config.name for config in [*self.lists, *self.contents.configs] if config.disable_gc}
+        self.disabled = frozenset(one.name for one in [*self.lists, *self.contents.configs] if one.disable_gc)
         configured = plugins_in(self.files, settings.conf_dir)
         self.of_pods = _pod_caches(configured, others)
         self.caches = [self.contents, *others, *(cached for cached in self.of_pods if cached not in others)]

@@ -14,9 +14,8 @@ from ..errors import HostError
 from ..firewall import change
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, SAFE, Plan, Step
-from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, LINK, RULE, Candidate, GcSettings
+from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, LINK, RULE, Candidate, FirstSeen, GcSettings, Judge
 from .inventory import Inventory
-from .judge import FirstSeen, Judge
 from .links import Links
 from .verb import gc_verbs
 
@@ -129,7 +128,7 @@ class GcPlanner:
         for finding in inventory.rules.problems:
             plan.warn(finding.code, finding.message)
         _tell_missing(live, plan, settings)
-        judge = Judge(inventory, self._seen)
+        judge = Judge(settings, live, inventory.disabled, inventory.dates, self._seen)
         for scope, find in FINDERS:
             for candidate in list(find(inventory)) if scope in settings.scope else ():
                 # A candidate that already has a reason to be left is left.

@@ -31,7 +31,7 @@ ALLOWED = {
     "kernel/sysctls.py": ("a sysctl, without following links", "open"),
     "attachments/store.py": (f"{_CACHE}, or {_RUN}", "makedirs unlink"),
     "binaries/batch.py": (_DESCRIPTOR, "chmod chown fchmod fchown symlink"),
-    "garbage/judge.py": (_RUN, "makedirs open rename"),
+    "garbage/candidate.py": (_RUN, "makedirs open rename"),
     "garbage/pods.py": (_CACHE, "unlink"),
     "networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
     "trials/planner.py": ("an empty directory that it made", "rmdir"),

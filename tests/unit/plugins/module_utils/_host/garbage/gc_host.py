@@ -12,16 +12,15 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import leases
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, answer_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, Homes, LiveSet, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner as gc
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
+    FirstSeen,
     GcSettings,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record

@@ -13,8 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import answer_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Homes, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,19 +11,19 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE, Candidate, GcSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen, Judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
+    LEASE,
+    Candidate,
+    FirstSeen,
+    GcSettings,
+    Judge,
+)
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.garbage.gc_host import Host, alive
 
 
 @pytest.fixture
 def gc_host(tmp_path, monkeypatch):
     return Host(tmp_path, monkeypatch)
-
-
-def read(live):
-    """What was read on a host that has nothing but *live*."""
-    return SimpleNamespace(settings=GcSettings("/c", ["/b"], "/cache"), live=live, disabled=set(), dates={})
 
 
 def test_the_memory_survives_nonsense(tmp_path):
@@ -60,7 +59,7 @@ def test_what_cannot_be_remembered(tmp_path):
 
 def test_a_judge_needs_every_reason(tmp_path):
     live = LiveSet([Answer("podman", {"live": None})], {}, Namespaces([]))
-    judge = Judge(read(live), FirstSeen(str(tmp_path / "seen")))
+    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, frozenset(), {}, FirstSeen(str(tmp_path / "seen")))
     candidate = Candidate(LEASE, "demo", "x", lambda: None, container_id="dead", since=0.0)
     judge.decide(candidate)
     assert candidate.action == "deleted"
@@ -69,7 +68,7 @@ def test_a_judge_needs_every_reason(tmp_path):
 def test_an_address_in_use_is_named_without_its_prefix(gc_host):
     gc_host.namespaces.append(alive(["10.1.0.5"]))
     live = gc_host._find([store.CacheContents([])], (), None, None)
-    judge = Judge(read(live), FirstSeen(str(gc_host.path / "seen")))
+    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, frozenset(), {}, FirstSeen(str(gc_host.path / "seen")))
     candidate = Candidate(LEASE, "demo", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
     judge.decide(candidate)
     assert candidate.reason == "address_live"
