@@ -23,9 +23,8 @@ from .errors import (
     ValidationError,
     quote,
 )
-from .exec import exec_plugin_with_result
 from .invoke import Executor, get_version_info, plugin_env
-from .types import Result
+from .types import Result, exec_plugin_with_result
 from .validate import validate_container_id, validate_if_name, validate_network_name
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from . import gojson, version
+from .dns import decode_dns
 from .errors import (
     ConfigError,
     JSONError,
@@ -19,7 +20,6 @@ from .errors import (
     os_error_text,
     quote,
 )
-from .fields import decode_dns
 from .files import read_file
 from .validate import is_name, validate_network_name
 
@@ -38,15 +38,11 @@ class PluginConfig:
     it: `type`, `name`, `cni_version`, `capabilities`, `ipam_type`.
     """
 
-    __slots__ = ("bytes", "capabilities", "cni_version", "ipam_type", "name", "network", "type")
+    type = name = cni_version = ipam_type = ""
 
     def __init__(self, data: bytes, network: dict[str, t.Any]) -> None:
         self.bytes = data
         self.network = network
-        self.type = ""
-        self.name = ""
-        self.cni_version = ""
-        self.ipam_type = ""
         self.capabilities: dict[str, bool] = {}
 
 
@@ -57,26 +53,14 @@ class NetworkConfigList:
     them (they are the last ones of `plugins`).
     """
 
-    __slots__ = (
-        "bytes",
-        "cni_version",
-        "disable_check",
-        "disable_gc",
-        "drop_ins",
-        "load_only_inlined_plugins",
-        "name",
-        "plugins",
-    )
+    disable_check = disable_gc = load_only_inlined_plugins = False
+    drop_ins = 0
 
     def __init__(self, name: str, cni_version: str, plugins: list[PluginConfig], data: bytes) -> None:
         self.name = name
         self.cni_version = cni_version
-        self.disable_check = False
-        self.disable_gc = False
-        self.load_only_inlined_plugins = False
         self.plugins = plugins
         self.bytes = data
-        self.drop_ins = 0
 
     def expanded_bytes(self) -> bytes:
         """Return the JSON that stands for the whole list: `bytes`, with the drop-ins added if there are any.

@@ -10,9 +10,8 @@ import os
 from functools import partial
 
 from .errors import ERR_INVALID_NETWORK_CONFIG, CNIError, PluginError
-from .exec import exec_plugin_with_result
 from .invoke import Executor, find_in_path
-from .types import Result
+from .types import Result, exec_plugin_with_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
-"""The pieces of JSON that configurations and results share: DNS, addresses, routes (Go: pkg/types/types.go).
+"""The pieces of JSON in results: addresses, routes, interfaces (Go: pkg/types/types.go). Name servers: `dns`.
 
 Each function takes a decoded value and returns it as Go would write it again: unknown keys dropped, addresses in
 canonical text, empty members left out. Errors are `JSONError`.
@@ -22,25 +22,6 @@ _LONGEST_PREFIX = 7
 _LONGEST_IP = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 # The start of an IPv4 address in IPv6's form, ::ffff:10.0.0.1.
 _MAPPED = b"\0" * 10 + b"\xff\xff"
-
-
-def decode_dns(value: t.Any, where: str = "dns", before: t.Mapping[str, t.Any] | None = None) -> gojson.Struct:
-    """Return a DNS object: nameservers, domain, search, options. It extends `before`, from an earlier equal key."""
-    found: dict[str, t.Any] = dict(before or {})
-    for name, item in gojson.struct_items(
-        gojson.as_object(value, where), ("nameservers", "domain", "search", "options")
-    ):
-        at = f"{where}/{name}"
-        if name == "domain":
-            found[name] = gojson.string_over(found.get(name, ""), item, at)
-        else:
-            found[name] = [gojson.as_string(element, at) for element in gojson.as_list(item, at)]
-    return pick(found, ("nameservers", "domain", "search", "options"))
-
-
-def pick(found: t.Mapping[str, t.Any], names: t.Sequence[str]) -> gojson.Struct:
-    """Return the members of `found` in the order of `names`, without the empty ones (Go: omitempty)."""
-    return gojson.Struct((name, found[name]) for name in names if found.get(name))
 
 
 def parse_ip(text: str) -> bytes | None:
@@ -132,7 +113,7 @@ def decode_route(value: t.Any, where: str) -> gojson.Struct:
             found[name] = decode_ip(item, at)
         else:
             found[name] = None if item is None else gojson.as_int(item, at)
-    route = pick(found, _ROUTE[:5])
+    route = gojson.pick(found, _ROUTE[:5])
     for name in ("table", "scope"):
         if found.get(name) is not None:
             route[name] = found[name]

@@ -277,6 +277,11 @@ def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _
     return value
 
 
+def pick(found: t.Mapping[str, t.Any], names: t.Sequence[str]) -> Struct:
+    """Return the members of `found` in the order of `names`, without the empty ones (Go: omitempty)."""
+    return Struct((name, found[name]) for name in names if found.get(name))
+
+
 def kind(value: t.Any) -> str:
     """Return what Go's error messages call a decoded value: null, bool, number, string, array or object."""
     if value is None:

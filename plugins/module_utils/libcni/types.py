@@ -7,10 +7,12 @@ their canonical form. Deviation: null in ips, routes or interfaces is refused (G
 
 from __future__ import annotations
 
+import os
 import sys
 
 from . import gojson, version
-from .errors import JSONError, ResultError, quote
+from .dns import decode_dns
+from .errors import ERR_UNKNOWN, JSONError, PluginError, ResultError, quote
 from .fields import (
     DNS,
     UNSET,
@@ -18,17 +20,17 @@ from .fields import (
     IPConfig,
     Route,
     decode_cidr,
-    decode_dns,
     decode_ip,
     decode_route,
     is_ipv4,
-    pick,
     required_object,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
+
+    from .invoke import Executor
 
     _Data = t.Dict[str, t.Any]
 
@@ -261,7 +263,7 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
             f"result type supports [{supported}] but unmarshalled CNIVersion is {quote(found['cniVersion'])}"
         )
     dns = found.pop("dns")
-    return {**pick(found, _MEMBERS[shape]), "dns": dns}
+    return {**gojson.pick(found, _MEMBERS[shape]), "dns": dns}
 
 
 def _decode_interfaces(value: t.Any, where: str, shape: str, before: list[_Data]) -> list[_Data]:
@@ -279,7 +281,7 @@ def _decode_interface(value: t.Any, where: str, shape: str, before: _Data) -> _D
             found[name] = gojson.string_over(found.get(name, ""), item, at)
         elif item is not None:
             found[name] = gojson.as_int(item, at)
-    return {"name": found["name"], **pick(found, _INTERFACE[shape][1:])}
+    return {"name": found["name"], **gojson.pick(found, _INTERFACE[shape][1:])}
 
 
 def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
@@ -337,7 +339,7 @@ def _040_to_020(data: _Data) -> _Data:
     for route in data.get("routes", []):
         key = "ip4" if is_ipv4(route["dst"]) else "ip6"
         if key in families:
-            families[key]["routes"].append(pick(route, ("dst", "gw")))
+            families[key]["routes"].append(gojson.pick(route, ("dst", "gw")))
     return _members("020", data, **{key: _ip_config("020", families[key]) for key in families})
 
 
@@ -357,7 +359,7 @@ def _100_to_040(data: _Data) -> _Data:
 
 
 def _members(shape: str, data: _Data, **changed: t.Any) -> _Data:
-    return {**pick({**data, **changed}, _MEMBERS[shape]), "dns": data["dns"]}
+    return {**gojson.pick({**data, **changed}, _MEMBERS[shape]), "dns": data["dns"]}
 
 
 _STEPS: dict[tuple[str, str], tuple[t.Callable[[_Data], _Data], ...]] = {
@@ -368,3 +370,40 @@ _STEPS: dict[tuple[str, str], tuple[t.Callable[[_Data], _Data], ...]] = {
     ("100", "020"): (_100_to_040, _040_to_020),
     ("100", "040"): (_100_to_040,),
 }
+
+
+# ---- running a plugin for its result (Go: pkg/invoke/exec.go)
+
+
+def exec_plugin_with_result(
+    path: str, net_conf: bytes, env: t.Mapping[str, str], executor: Executor, timeout: float | None = None
+) -> Result:
+    """Run the plugin at `path` and decode what it prints; `timeout` in seconds.
+
+    As in Go, a result of another version than the configuration's is accepted. Raises `PluginError`, also for
+    output that is not a result.
+    """
+    stdout = executor.exec_plugin(path, net_conf, env, timeout)
+    try:
+        return create(*fixup_result_version(net_conf, stdout))
+    except (JSONError, ResultError) as exc:
+        raise PluginError(
+            ERR_UNKNOWN, str(exc), plugin=os.path.basename(path), stderr=getattr(stdout, "stderr", ""), cause=exc
+        ) from exc
+
+
+def fixup_result_version(net_conf: bytes, data: bytes) -> tuple[str, bytes]:
+    """Return a plugin's output with the version to decode it as: its own, else the configuration's, set in the output.
+
+    Raises `JSONError`.
+    """
+    conf_version = version.decode_config_version(net_conf)
+    try:
+        raw = gojson.as_object(gojson.loads(data), "")
+    except JSONError as exc:
+        raise JSONError(f"failed to unmarshal raw result: {exc.msg}", line=exc.line, column=exc.column) from exc
+    own = raw.get("cniVersion")
+    if own and isinstance(own, str):
+        return own, data
+    raw["cniVersion"] = conf_version
+    return conf_version, gojson.dumps(raw)

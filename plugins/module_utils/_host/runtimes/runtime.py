@@ -66,11 +66,11 @@ class Verdict:
     ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
     """
 
+    network: Optional[str] = None
+    file: Optional[str] = None
+    reason = failed = ""
+
     def __init__(self) -> None:
-        self.network: Optional[str] = None
-        self.file: Optional[str] = None
-        self.reason = ""
-        self.failed = ""
         self.broken: List[str] = []
         self.networks: List[Network] = []
         self.not_chosen: List[Dict[str, Any]] = []
@@ -124,6 +124,10 @@ class Runtime:
     settles = 0.0
     keys = Keys()
     drop_ins = ""
+    conf_file = conf_dir = folder = config = program = address = handler = ""
+    max_networks, pid = 1, 0
+    reads, setup_serially, internal_loopback = True, False, False
+    process = Process()
 
     def __init__(
         self, name: str, version: str = "", found: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
@@ -132,23 +136,10 @@ class Runtime:
         self.profile = PROFILES[name]
         self.version = version
         self.found = found
-        self.conf_file = ""
-        self.conf_dir = ""
         self.set_conf(conf_dir or self.profile.conf_dir)
         self.bin_dirs = list(bin_dirs or self.profile.bin_dirs)
-        self.max_networks = 1
         self.default_network = self.profile.default_network
-        self.folder = ""
         self.notes: List[str] = []
-        self.reads = True
-        self.config = ""
-        self.process = Process()
-        self.pid = 0
-        self.program = ""
-        self.address = ""
-        self.setup_serially = False
-        self.internal_loopback = False
-        self.handler = ""
         self.allowed: Dict[str, List[str]] = {}
         self.tables: Dict[str, Any] = {}
         self.verdict = Verdict()

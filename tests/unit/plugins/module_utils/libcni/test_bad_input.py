@@ -19,7 +19,6 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni import (
     types,
     version,
 )
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import exec as libcni_exec
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.tools import sample
 
@@ -53,7 +52,7 @@ def parse_result(data):
     results = []
     for read in (
         lambda: types.create_from_bytes(data),
-        lambda: types.create(*libcni_exec.fixup_result_version(b'{"cniVersion":"1.0.0"}', data)),
+        lambda: types.create(*types.fixup_result_version(b'{"cniVersion":"1.0.0"}', data)),
     ):
         try:
             results.append(read())

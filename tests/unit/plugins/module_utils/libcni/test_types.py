@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import types
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError, JSONError, ResultError
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.exec import fixup_result_version
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.types import fixup_result_version
 
 FULL = {
     "cniVersion": "1.1.0",

@@ -9,10 +9,8 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries, check_uses, uses_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.files import read_attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import check_priority, read_file_name
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
@@ -128,42 +126,6 @@ def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
     (entry,) = check(plugins[2](), "1.0.0", "old", tolerate=True)
     assert (entry.level, entry.code) == ("error", "unsafe_permissions")
     assert plugins[1] == []
-
-
-@pytest.mark.parametrize(
-    ("mode", "number"), [("0644", 0o644), ("600", 0o600), (0o644, 0o644), ("0400", 0o400), (0o755, 0o755)]
-)
-def test_modes(mode, number):
-    assert read_attributes(mode, "0", "0").mode == number
-
-
-@pytest.mark.parametrize("mode", [644, "0999", "u=rw", "", None, True, "04644", "0o644", 0o044, "064", 0o4755, 6.5])
-def test_modes_that_are_not_what_was_meant(mode):
-    with pytest.raises(HostError) as error:
-        read_attributes(mode, "0", "0")
-    assert error.value.code == "bad_mode"
-
-
-def test_owners():
-    assert (read_attributes("0644", "root", "12").uid, read_attributes("0644", "7", "root").gid) == (0, 0)
-    for owner, group, code in (("no-such-user", "0", "bad_owner"), ("0", "no-such-group", "bad_group")):
-        with pytest.raises(HostError) as error:
-            read_attributes("0644", owner, group)
-        assert error.value.code == code
-
-
-def test_file_names_and_priorities():
-    assert read_file_name(None, "file") is None
-    assert read_file_name("10-a.conflist", "file") == "10-a.conflist"
-    for name in ("a.conf", "a", ".a.conflist", "a/b.conflist", "..", "x" * 200 + ".conflist"):
-        with pytest.raises(HostError) as error:
-            read_file_name(name, "file")
-        assert error.value.code == "bad_file_name"
-    assert [check_priority(value, "priority") for value in (None, 0, 99)] == [None, 0, 99]
-    for value in (-1, 100):
-        with pytest.raises(HostError) as error:
-            check_priority(value, "priority")
-        assert error.value.code == "bad_priority"
 
 
 @pytest.mark.parametrize(("mistyped", "meant"), [("odld", "'old'"), ("oddd", "'odd'"), ("brigde", None)])
