@@ -30,12 +30,22 @@ def apply_routes(
     """Give an attachment the default routes that its pod asks for; None: those that its plugins made.
 
     They change in the kernel and in its entry in *cache_dir*; returned is the attachment as it is then. *taken*:
-    families whose routes it does not get back. Raises HostError.
+    families whose routes it does not get back. Raises HostError ``netns_replaced``, ``cache_unwritable``, or
+    ``default_route_failed``; then the kernel has what it had before.
     """
-    asked = routes or PodRoutes()
-    before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
-    member = move_default_routes(attached, container, asked, taken)
-    result = changed_result(before or {}, asked)
+    key, asked, before = attached.key, routes or PodRoutes(), attached.pod or PodMember("", 0, attached.key.network)
+    made = before.result if before.routes else attached.result
+    container.require(f"cannot change the default routes of {key}")
+    try:
+        removed = visit([container], _Move(key.ifname, before, asked, taken).run)[container.path]
+    except CNIError as error:
+        raise HostError(
+            f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
+            "network",
+            code="default_route_failed",
+        ) from error
+    member = PodMember(before.pod, before.place, before.network, asked, made if asked else None, removed)
+    result = changed_result(made or {}, asked)
     write_result(cache_dir, attached, result)
     return attached.changed(result=result, pod=member)
 
@@ -93,30 +103,6 @@ def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
     made = types.create_from_bytes(gojson.dumps(result))
     out: Dict[str, Any] = with_default_routes(made, routes.families, routes.gateways).to_dict()
     return out
-
-
-def move_default_routes(
-    attached: Attached, container: Netns, wanted: PodRoutes, taken: Collection[str] = ()
-) -> PodMember:
-    """Change the default routes of an attachment from what ``attached.pod`` tells to *wanted*; return the new record.
-
-    Routes of the families in *taken* are not put back. Only the kernel is changed. Raises HostError
-    ``default_route_failed`` or ``netns_replaced``; then the kernel has what it had before.
-    """
-    before = attached.pod or PodMember("", 0, attached.key.network)
-    key = attached.key
-    result = before.result if before.routes else attached.result
-
-    container.require(f"cannot change the default routes of {key}")
-    try:
-        removed = visit([container], _Move(key.ifname, before, wanted, taken).run)[container.path]
-    except CNIError as error:
-        raise HostError(
-            f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
-            "network",
-            code="default_route_failed",
-        ) from error
-    return PodMember(before.pod, before.place, before.network, wanted, result if wanted else None, removed)
 
 
 class _Move:

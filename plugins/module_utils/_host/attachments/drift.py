@@ -66,12 +66,24 @@ class Drifts:
     goes undetected. ``damages``: sentences about records that could not be used. ``look``: what was read.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        attachments: Sequence[Present] = (),
+        shared: Optional[SharedFootprints] = None,
+        rehearse: Optional[Rehearse] = None,
+    ) -> None:
         self.by_owner: Dict[Owner, Drift] = {}
         self.look = Look({})
         self.order: Dict[Tuple[Any, ...], List[str]] = {}
         self.problems: List[str] = []
         self.damages: List[str] = []
+        self._present = {one.attached.key: one for one in attachments}
+        self._shared = shared or SharedFootprints()
+        self._rehearse = rehearse
+        self._rehearsed: Dict[Key, Rehearsed] = {}
+        self._obstacles: Dict[Key, str] = {}
+        if attachments:
+            self._find()
 
     def of(self, key: Key) -> Optional[Drift]:
         """Return the drift of an attachment; None if its namespace is gone."""
@@ -99,57 +111,12 @@ class Drifts:
             for drift in self.shared
         ]
 
-
-def find_drift(
-    attachments: Sequence[Present],
-    shared: Optional[SharedFootprints] = None,
-    rehearse: Optional[Rehearse] = None,
-    find_freed: Optional[FindFreed] = None,
-) -> Drifts:
-    """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
-
-    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
-    lease counts as a live container's.
-    """
-    found = Drifts()
-    if attachments:
-        _Search(found, attachments, shared, rehearse).run()
-    taken = {place: Key(*drift.owner) for drift in found.attachments for place in drift.taken}
-    if taken and find_freed is not None:
-        freed = find_freed(taken)
-        for drift in found.attachments:
-            drift.freed = {place: freed[place] for place in drift.taken if place in freed}
-    return found
-
-
-def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
-    """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
-    seen = look({attached.netns: () for attached in entries if attached.netns})
-    identities = {path: there.identity for path, there in seen.items()}
-    return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
-
-
-class _Search:
-    def __init__(
-        self,
-        found: Drifts,
-        attachments: Sequence[Present],
-        shared: Optional[SharedFootprints],
-        rehearse: Optional[Rehearse],
-    ) -> None:
-        self._found = found
-        self._present = {one.attached.key: one for one in attachments}
-        self._shared = shared or SharedFootprints()
-        self._rehearse = rehearse
-        self._rehearsed: Dict[Key, Rehearsed] = {}
-        self._obstacles: Dict[Key, str] = {}
-
-    def run(self) -> None:
+    def _find(self) -> None:
         missing = self._take_recorded()
         unknown = self._unknown(missing)
         if unknown:
             self._rehearse_all(unknown)
-        look = self._found.look = self._look()
+        look = self.look = self._read()
         if self._rehearsed:
             self._take_rehearsed(look, missing)
         self._deduce(look)
@@ -160,12 +127,12 @@ class _Search:
 
     def _take_recorded(self) -> List[Owner]:
         """Take what was recorded; return the owners of what is shared and is not known."""
-        found, networks = self._found.by_owner, list(dict.fromkeys(key.network for key in self._present))
+        found, networks = self.by_owner, list(dict.fromkeys(key.network for key in self._present))
         for key, one in self._present.items():
             footprint = one.attached.footprint
             if footprint is not None and same(footprint.identity, one.identity):
                 found[key] = Drift(key, footprint, one.attached.netns)
-        self._found.order = dict(self._shared.order)
+        self.order = dict(self._shared.order)
         shared: Dict[Owner, Optional[Footprint]] = {(name,): self._shared.networks.get(name) for name in networks}
         shared[()] = self._shared.host
         found.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
@@ -175,7 +142,7 @@ class _Search:
         """Return the attachments that have to be rehearsed, one for each network whose shared objects are not known."""
         first = {key.network: key for key in reversed(self._present)}
         keys = {key for network, key in first.items() if () in missing or (network,) in missing}
-        return [one for key, one in self._present.items() if key in keys or key not in self._found.by_owner]
+        return [one for key, one in self._present.items() if key in keys or key not in self.by_owner]
 
     def _rehearse_all(self, unknown: Sequence[Present]) -> None:
         if self._rehearse is None:
@@ -186,9 +153,9 @@ class _Search:
             else:
                 self._rehearsed[key] = outcome
 
-    def _look(self) -> Look:
+    def _read(self) -> Look:
         """Read what all of it is about."""
-        found = self._found.by_owner
+        found = self.by_owner
         footprints = [(drift.netns, drift.footprint) for drift in found.values()]
         for key, rehearsed in self._rehearsed.items():
             netns = self._present[key].attached.netns
@@ -213,7 +180,7 @@ class _Search:
     def _take_rehearsed(self, look: Look, missing: Sequence[Owner]) -> None:
         from ..footprints.rehearsed import order_rules, shared_by
 
-        found = self._found.by_owner
+        found = self.by_owner
         newest = sorted(self._rehearsed, key=lambda key: -(self._present[key].written or 0.0))
         for key in newest:
             one, rehearsed = self._present[key], self._rehearsed[key]
@@ -225,41 +192,68 @@ class _Search:
         for owner, objects in shared_by([self._rehearsed[key] for key in newest], look).items():
             if owner in missing:
                 found.setdefault(owner, Drift(owner, Footprint(objects), "", REHEARSED))
-        self._found.order.update(order_rules(look, [one.order for one in self._rehearsed.values()]))
+        self.order.update(order_rules(look, [one.order for one in self._rehearsed.values()]))
 
     def _deduce(self, look: Look) -> None:
         for key, one in self._present.items():
-            if key not in self._found.by_owner and one.attached.netns in look.spaces:
+            if key not in self.by_owner and one.attached.netns in look.spaces:
                 from .deduce import deduce
 
                 why = self._obstacles.get(key, "its ADD was not recorded")
                 footprint = deduce(one.attached, one.identity, look)
-                self._found.by_owner[key] = Drift(key, footprint, one.attached.netns, DEDUCED, why)
+                self.by_owner[key] = Drift(key, footprint, one.attached.netns, DEDUCED, why)
 
     # ---- how it differs
 
     def _compare(self, look: Look) -> None:
-        drifts = self._found.by_owner.values()
-        note_order(look, self._found.order, [drift.footprint for drift in drifts])
+        drifts = self.by_owner.values()
+        note_order(look, self.order, [drift.footprint for drift in drifts])
         look.switched = switched_backends(key for drift in drifts if drift.own for key in drift.footprint.host)
         for drift in drifts:
             compare(look, drift)
-        self._found.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
+        self.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
 
     def _tell_damages(self) -> None:
         damages: Dict[Owner, str] = {key: one.attached.damage for key, one in self._present.items()}
         for owner, problem in {**damages, (): self._shared.damage}.items():
             if not problem:
                 continue
-            drift = self._found.by_owner.get(owner)
+            drift = self.by_owner.get(owner)
             rest = "a rehearsal of its ADD takes its place"
             if drift is None or drift.source == DEDUCED:
                 rest = f"only results of ADDs are compared, because {self._why_not(owner)}"
-            self._found.damages.append(f"{problem}; {rest}; remove the file, or attach again, to end this warning")
+            self.damages.append(f"{problem}; {rest}; remove the file, or attach again, to end this warning")
 
     def _why_not(self, owner: Owner) -> str:
         reasons = (why for key, why in self._obstacles.items() if owner in (key, (key.network,), ()))
         return "; ".join(dict.fromkeys(reasons)) or "no plugin runs now"
+
+
+def find_drift(
+    attachments: Sequence[Present],
+    shared: Optional[SharedFootprints] = None,
+    rehearse: Optional[Rehearse] = None,
+    find_freed: Optional[FindFreed] = None,
+) -> Drifts:
+    """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
+
+    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
+    lease counts as a live container's.
+    """
+    found = Drifts(attachments, shared, rehearse)
+    taken = {place: Key(*drift.owner) for drift in found.attachments for place in drift.taken}
+    if taken and find_freed is not None:
+        freed = find_freed(taken)
+        for drift in found.attachments:
+            drift.freed = {place: freed[place] for place in drift.taken if place in freed}
+    return found
+
+
+def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
+    """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
+    seen = look({attached.netns: () for attached in entries if attached.netns})
+    identities = {path: there.identity for path, there in seen.items()}
+    return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
 
 
 # ---- repair in place

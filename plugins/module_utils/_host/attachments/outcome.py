@@ -33,20 +33,15 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
     # Imported late: networks seldom change.
     from ..networks.owners import split
 
-    def of_others(kind: str) -> bool:
-        return owners.injector(kind) is not None
-
-    ours_now, theirs_now = split(now, of_others)
-    ours_then, theirs_then = split(then, of_others)
+    ours_now, theirs_now = split(now, lambda kind: owners.injector(kind) is not None)
+    ours_then, theirs_then = split(then, lambda kind: owners.injector(kind) is not None)
     if gojson.dumps(ours_now) != gojson.dumps(ours_then):
         return {}
-    found: Dict[str, Living] = {}
-    for plugin in [*theirs_now, *theirs_then]:
-        kind = text_of(plugin, "type")
-        living = owners.injector(kind)
-        if living is not None and (plugin in theirs_now) != (plugin in theirs_then):
-            found[kind] = living
-    return found
+    changed = [
+        plugin for plugin in [*theirs_now, *theirs_then] if plugin not in theirs_now or plugin not in theirs_then
+    ]
+    found = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
+    return {kind: living for kind, living in found.items() if living is not None}
 
 
 def foreign_text(key: Key, found: Dict[str, Living]) -> str:
@@ -106,7 +101,7 @@ class Outcome:
     """One entry of the request, what is planned for it and what became of it.
 
     ``cached`` is what the store has, ``attached`` what is attached, or what an interrupted ADD left (None: nothing),
-    ``lost`` why that does not come from the cache (``lost`` or ``damaged``, "" if it does), ``config`` the network as
+    ``adopted`` what is wrong with its cache entry (``lost`` or ``damaged``, "" for nothing), ``config`` the network as
     it is configured now (None: unknown), ``drift`` what differs (None: that was not looked for). ``planned`` is one of
     the constants above, ``reason`` why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner
     knows more than the code tells. ``injectors``: plugin -> daemon for the daemons that changed the network since the
@@ -117,7 +112,7 @@ class Outcome:
     wanted: WantedAttachment
     cached: Optional[CachedAttachment] = None
     attached: Optional[Attached] = None
-    lost: str = ""
+    adopted: str = ""
     config: Optional[NetworkConfigList] = None
     drift: Optional[Drift] = None
     planned: str = NOTHING
@@ -166,7 +161,7 @@ class Outcome:
             return self.ended or _ACTIONS[ADD if again else self.planned]
         if self.reason in DRIFTED:
             return "drifted"
-        return "adopted" if self.lost else "rerouted" if self.reroutes else "none"
+        return "adopted" if self.adopted else "rerouted" if self.reroutes else "none"
 
     @property
     def result(self) -> Optional[Dict[str, Any]]:
@@ -229,7 +224,7 @@ class Outcome:
             "ifname": self.key.ifname,
             "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
             "action": self.action,
-            "reason": "default_route" if self.action == "rerouted" else self.reason or self.lost,
+            "reason": "default_route" if self.action == "rerouted" else self.reason or self.adopted,
             "drift": self.words if self.action == "drifted" else "",
             "result": self.result,
             # The addresses of a new attachment are not known before its ADD.

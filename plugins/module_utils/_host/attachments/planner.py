@@ -78,7 +78,7 @@ class AttachPlanner:
         each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
         self._note_capabilities(outcomes)
-        if self._plan.drifts.any or any(o.todo != NOTHING or o.lost or o.injectors or o.reroutes for o in outcomes):
+        if self._plan.drifts.any or any(o.todo != NOTHING or o.adopted or o.injectors or o.reroutes for o in outcomes):
             # Imported late: an unchanged run has no steps.
             from .steps import Steps
 
@@ -116,7 +116,7 @@ class AttachPlanner:
         """Use *attached* in place of the entry that the cache has lost."""
         outcome.attached = attached
         if attached is not None:
-            outcome.lost = "damaged" if _damage(outcome) else "lost"
+            outcome.adopted = "damaged" if _damage(outcome) else "lost"
 
     def _as_configured(self, outcome: Outcome) -> Attached:
         """Return what an ADD would be given now, for the DEL of an attachment that nothing else describes."""
@@ -211,14 +211,10 @@ class AttachPlanner:
 
     def _leaves(self, outcome: Outcome) -> bool:
         """Tell whether the interface is that of a network which the same pod no longer asks for."""
-        part = outcome.wanted.pod
-        return part is not None and any(
-            other.attached is not None
-            and other.wanted.state == ABSENT
-            and other.wanted.pod is not None
-            and other.wanted.pod.unit is part.unit
-            and other.key.ifname == outcome.key.ifname
+        return any(
+            other.attached is not None and other.wanted.state == ABSENT
             for other in self._plan.outcomes
+            if (other.item, other.key.ifname) == (outcome.item, outcome.key.ifname)
         )
 
     def _difference(self, outcome: Outcome, attached: Attached) -> str:
@@ -292,7 +288,7 @@ class AttachPlanner:
 
     def _find_drift(self, outcomes: Sequence[Outcome]) -> None:
         """Find what the attachments that exist have lost, and what they share; decide what is done about it."""
-        entries = [outcome.attached for outcome in outcomes if outcome.attached is not None and not outcome.lost]
+        entries = [outcome.attached for outcome in outcomes if outcome.attached is not None and not outcome.adopted]
         identities = {path: seen.identity for path, seen in self._seen.items()}
         present = present_in(self._settings.cache_dir, entries, identities)
         if not present:
@@ -386,7 +382,7 @@ class AttachPlanner:
 
     def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
         # CHECK reads the result from the cache.
-        if outcome.lost or not self._verbs.wants_check(attached.config):
+        if outcome.adopted or not self._verbs.wants_check(attached.config):
             return False
         if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
             # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.
@@ -425,31 +421,25 @@ class AttachPlanner:
         if outcome.config is not None:
             try:
                 self._networks_in(self._settings.conf_dir).test_plugins(outcome.config)
-                self._test_tools(outcome, outcome.config)
-                self._note_uplinks(outcome, outcome.config)
+                self._test_tools(outcome, [plugin.network for plugin in outcome.config.plugins])
                 if outcome.todo == RENEW:
                     _test_lower_devices(outcome.key, outcome.config)
             except HostError as error:
                 self._plan.tolerate(outcome, error)
 
-    def _note_uplinks(self, outcome: Outcome, config: NetworkConfigList) -> None:
-        # Imported late, as below: needed only if something is attached.
-        from ..host_routes import explain_uplinks, uplinks_of_routers
-
-        plugins, wanted = [plugin.network for plugin in config.plugins], outcome.wanted
-        outcome.uplinks = uplinks_of_routers(plugins, wanted.capability_args, wanted.args)
-        if outcome.uplinks:
-            self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(outcome.uplinks)}")
-
-    def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
+    def _test_tools(self, outcome: Outcome, plugins: List[Dict[str, Any]]) -> None:
+        """Test the tools that the plugins need, and note which routes the host would lose."""
         # Imported late: needed only if something is attached.
         from ..firewall.tools import require_tools
+        from ..host_routes import explain_uplinks, uplinks_of_routers
 
-        plugins = [plugin.network for plugin in config.plugins]
         arguments = outcome.wanted.capability_args
         changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
         bin_dirs = None if changing else self._settings.bin_dirs
         require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
+        outcome.uplinks = uplinks_of_routers(plugins, arguments, outcome.wanted.args)
+        if outcome.uplinks:
+            self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(outcome.uplinks)}")
 
 
 def _damage(outcome: Outcome) -> Optional[HostError]:

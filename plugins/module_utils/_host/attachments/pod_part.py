@@ -24,26 +24,24 @@ _OF_FIRST = ("portMappings", "ips", "mac", "infinibandGUID", "deviceID", "CNIDev
 _ARGS_OF_FIRST = ("IP", "GATEWAY", "MAC")
 
 
+@struct
 class PodRoutes:
     """What the annotations ask for the default routes of one network.
 
     ``families`` ("4", "6") whose default routes the network loses, then one route via each of ``gateways``.
     """
 
-    __slots__ = ("families", "gateways")
-
-    def __init__(self, families: Sequence[str] = (), gateways: Sequence[str] = ()) -> None:
-        self.families = sorted(families)
-        self.gateways = list(gateways)
+    families: Sequence[str] = ()
+    gateways: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.families)
 
     def is_same(self, other: PodRoutes) -> bool:
-        return (self.families, self.gateways) == (other.families, other.gateways)
+        return self.to_data() == other.to_data()
 
     def to_data(self) -> Dict[str, Any]:
-        return {"families": self.families, "gateways": self.gateways}
+        return {"families": sorted(self.families), "gateways": list(self.gateways)}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> PodRoutes:
@@ -151,38 +149,10 @@ class PodPart:
             raise HostError(f"{where}: the network {self.network} cannot be loaded: {error}", "bad_config") from error
 
 
-class PodNetwork:
-    """One element of what the controller sends for a pod, with what is passed to its plugins.
+def reaching(shared: Mapping[str, Any], own: Optional[Mapping[str, Any]], place: int) -> Dict[str, Any]:
+    """Return the capability args, or the CNI_ARGS, of one network of a pod: its *own*, and those of the pod.
 
-    *shared* and *shared_args* are the capability args and CNI_ARGS that the pod as a whole is given. The network with
-    the place 0 gets all of them, the others those that do not concern one interface.
+    The network with the place 0 gets all of them, the others those that do not concern one interface.
     """
-
-    def __init__(
-        self,
-        sent: Mapping[str, Any],
-        place: int,
-        shared: Mapping[str, Any],
-        shared_args: Mapping[str, Any],
-    ) -> None:
-        self.sent = sent
-        self.network = str(sent["network"])
-        self.ifname = str(sent["ifname"])
-        own, own_args = dict(sent.get("capability_args") or {}), dict(sent.get("args") or {})
-        self.asked = [*own, *(shared if place == 0 else ())]
-        kept = {name: value for name, value in shared.items() if place == 0 or name not in _OF_FIRST}
-        kept_args = {name: value for name, value in shared_args.items() if place == 0 or name not in _ARGS_OF_FIRST}
-        self.capability_args = {**kept, **own}
-        self.args = {**kept_args, **own_args}
-
-    def part(self, unit: PodUnit, place: int) -> PodPart:
-        routes = self.sent.get("routes")
-        return PodPart(
-            unit,
-            place,
-            str(self.sent["name"]),
-            PodRoutes.from_data(routes) if routes else PodRoutes(),
-            self.sent.get("config"),
-            str(self.sent.get("conf_dir") or ""),
-            self.asked,
-        )
+    left_out = () if place == 0 else (*_OF_FIRST, *_ARGS_OF_FIRST)
+    return {**{name: value for name, value in shared.items() if name not in left_out}, **(own or {})}

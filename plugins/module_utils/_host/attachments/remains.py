@@ -55,9 +55,15 @@ class Departed(NamedTuple):
     shares: bool = False
 
     @property
-    def has_rules(self) -> bool:
-        """Whether there may be firewall rules of this attachment alone."""
-        return not self.shares and may_have_rules(self)
+    def may_have_rules(self) -> bool:
+        """Whether a plugin has put rules for the attachment into the host's firewall, or may have."""
+        if self.config is None or _recorded_rules(self):
+            return True
+        return any(
+            (kind_named(plugin.type).rules and kind_named(plugin.type).role == META)
+            or any(member_of(plugin.network, option) is True for option in ("ipmasq", "macspoofchk"))
+            for plugin in self.config.plugins
+        )
 
 
 class Remain(NamedTuple):
@@ -83,14 +89,8 @@ class Dropped(NamedTuple):
 
 def drop_remains(departed: Sequence[Departed], cache_dir: str) -> Dropped:
     """Find and remove what attachments in *cache_dir* have left; one reading of the host serves all."""
-    remains, problems = find_remains(departed, cache_dir)
-    return Dropped(drop(remains), problems)
-
-
-def find_remains(departed: Sequence[Departed], cache_dir: str) -> Tuple[List[Remain], List[str]]:
-    """Return what is left of attachments in *cache_dir*, and what could not be read."""
     remains = _links_of(departed) + _leases_of(departed)
-    searched = [one for one in departed if one.has_rules]
+    searched = [one for one in departed if one.may_have_rules and not one.shares]
     problems: List[str] = []
     if searched:
         try:
@@ -98,10 +98,10 @@ def find_remains(departed: Sequence[Departed], cache_dir: str) -> Tuple[List[Rem
         except CacheError as error:
             # Rules by an address may be those of the container that has it now.
             remains += [Remain(one.key, "rule", "", str(error), None) for one in searched]
-    return remains, problems
+    return Dropped(_drop(remains), problems)
 
 
-def drop(remains: Sequence[Remain]) -> Dict[Key, List[Row]]:
+def _drop(remains: Sequence[Remain]) -> Dict[Key, List[Row]]:
     """Remove what is left, and return the rows that report it."""
     sets = [remain.drop for remain in remains if remain.drop is not None and not callable(remain.drop)]
     errors: Dict[Any, Optional[HostError]] = {}
@@ -207,17 +207,6 @@ def _leases_in_network(departed: Departed, stores: Dict[Tuple[str, str], List[le
 
 
 # ---- firewall rules
-
-
-def may_have_rules(departed: Departed) -> bool:
-    """Tell whether a plugin has put rules for the attachment into the host's firewall, or may have."""
-    if departed.config is None or _recorded_rules(departed):
-        return True
-    return any(
-        (kind_named(plugin.type).rules and kind_named(plugin.type).role == META)
-        or any(member_of(plugin.network, option) is True for option in ("ipmasq", "macspoofchk"))
-        for plugin in departed.config.plugins
-    )
 
 
 def _recorded_rules(departed: Departed) -> List[Tuple[Any, ...]]:

@@ -150,7 +150,7 @@ def parse_attachments(
 def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: str) -> List[WantedAttachment]:
     """Return the networks of a pod, whose own one is *item*."""
     # Imported late: most entries are no pods.
-    from .pod_part import PodNetwork, PodUnit
+    from .pod_part import PodPart, PodRoutes, PodUnit, reaching
 
     pod = entry["pod"]
     name = f"{pod.get('namespace') or 'default'}/{pod['name']}"
@@ -162,17 +162,22 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
         if "error" in sent:
             # In check mode, the controller sends what it refuses as well.
             raise HostError(str(sent["error"]["message"]), str(sent["error"]["code"]))
-        network = PodNetwork(sent, place, item.capability_args, dict(item.args))
-        key = Key(network.network, unit.container_id, network.ifname)
+        key = Key(str(sent["network"]), unit.container_id, str(sent["ifname"]))
         _check_ids(key, where)
-        args = [_arg(name, value, f"{where}.pod") for name, value in network.args.items()]
-        if network.capability_args and item.state == PRESENT:
+        own_args = reaching(dict(item.args), sent.get("args"), place)
+        args = [_arg(name, value, f"{where}.pod") for name, value in own_args.items()]
+        capability_args = reaching(item.capability_args, sent.get("capability_args"), place)
+        if capability_args and item.state == PRESENT:
             from .capability_args import check_capability_args
 
-            check_capability_args(network.capability_args, f"{where}.pod, network {network.network}")
-        part = network.part(unit, place)
-        wanted = WantedAttachment(key, item.netns, args, network.capability_args, item.state, item.conventional, part)
-        found.append(wanted)
+            check_capability_args(capability_args, f"{where}.pod, network {key.network}")
+        asked = [*(sent.get("capability_args") or ()), *(item.capability_args if place == 0 else ())]
+        routes = PodRoutes.from_data(sent["routes"]) if sent.get("routes") else PodRoutes()
+        conf_dir = str(sent.get("conf_dir") or "")
+        part = PodPart(unit, place, str(sent["name"]), routes, sent.get("config"), conf_dir, asked)
+        found.append(
+            WantedAttachment(key, item.netns, args, capability_args, item.state, item.conventional, part),
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from .attached import Attached
 from .drift import WAY_OUT, InPlaceSteps
 from .outcome import ADD, DELETE, DRIFTED, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
-from .request import Key
+from .request import Key, WantedAttachment
 from .verbs import Added, Failed, Verbs
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ class Steps:
                 lanes.setdefault(outcome.key.container_id, []).append(outcome)
         for lane in lanes.values():
             for outcome in reversed(lane):
-                if outcome.lost and outcome.attached:
+                if outcome.adopted and outcome.attached:
                     self._add_adopt(outcome, outcome.attached)
                 if outcome.todo == DELETE:
                     self._add_delete(outcome)
@@ -73,7 +73,7 @@ class Steps:
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
-        self._plan.detached, self._plan.finish = self._detached, self._finish
+        self._plan.detached = self._detached
 
     def _add_lost(self) -> None:
         """Add the steps that put back what is lost."""
@@ -101,14 +101,11 @@ class Steps:
 
             self._alone, self._recording = FirstAlone(), Recording(self._settings.cache_dir, self._plan)
             self._recording.begin()
-
-    def _finish(self) -> None:
-        if self._recording is not None:
-            self._recording.finish()
+            self._plan.finish = self._recording.finish
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
         states = None, _before(attached)
-        self._add_step("adopt", outcome, SAFE, states, self._adopt, f"its cache entry is {outcome.lost}")
+        self._add_step("adopt", outcome, SAFE, states, self._adopt, f"its cache entry is {outcome.adopted}")
 
     def _add_delete(self, outcome: Outcome) -> None:
         before = _before(outcome.attached) if outcome.attached else {"network": outcome.key.network}
@@ -339,21 +336,17 @@ def _show_configs(states: Sequence[Dict[str, Any]], attached: Attached, outcome:
 
 
 def _before(attached: Attached) -> Dict[str, Any]:
-    return _state(attached.key, attached.netns, attached.args, attached.capability_args, attached.ips)
+    return _state(attached, attached.capability_args, attached.ips)
 
 
 def _after(outcome: Outcome) -> Dict[str, Any]:
-    wanted = outcome.wanted
-    return _state(outcome.key, wanted.netns, wanted.args, outcome.arguments, "known after the ADD")
+    return _state(outcome.wanted, outcome.arguments, "known after the ADD")
 
 
 def _state(
-    key: Key,
-    netns: str,
-    args: Sequence[Tuple[str, str]],
-    capability_args: Mapping[str, Any],
-    ips: Union[List[str], str],
+    given: Union[Attached, WantedAttachment], capability_args: Mapping[str, Any], ips: Union[List[str], str]
 ) -> Dict[str, Any]:
     """Return an attachment as the diff shows it. Its configuration is only of interest where it has changed."""
-    state = {"network": key.network, "netns": netns, "args": dict(args), "capability_args": dict(capability_args)}
+    args = {"args": dict(given.args), "capability_args": dict(capability_args)}
+    state = {"network": given.key.network, "netns": given.netns, **args}
     return dict({name: value for name, value in state.items() if value}, ips=ips)

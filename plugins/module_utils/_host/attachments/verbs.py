@@ -27,7 +27,7 @@ from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .attached import ADDING, ATTACHED, Attached
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
-from .remains import Departed, Dropped, Objects, drop_remains, may_have_rules, remove_inside
+from .remains import Departed, Dropped, Objects, drop_remains, remove_inside
 from .request import Key
 from .store import AttachmentStore
 
@@ -358,7 +358,7 @@ class Verbs:
             cache.remove_entry(self._cni.cache_dir, *key)
         except CNIError as error:
             raise HostError(f"cannot remove {key}: {error}", code="del_failed") from error
-        if departed.shares and may_have_rules(departed):
+        if departed.shares and departed.may_have_rules:
             said.append("its firewall rules were kept, because another interface of the container shares their chains")
         dropped = self._drop_remains([departed])
         said += [*dropped.problems, dropped.kept(key)]

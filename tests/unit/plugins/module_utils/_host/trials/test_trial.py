@@ -104,7 +104,7 @@ class Remains:
     def drop(self, departed, cache_dir):
         assert cache_dir == self.cache_dir
         (one,) = departed
-        if one.has_rules:
+        if one.may_have_rules and not one.shares:
             self.asked.append((one.key, list(one.ips)))
         rows = self.rows.get(one.key.network)
         return remains.Dropped({one.key: rows} if rows else {}, self.problems)
