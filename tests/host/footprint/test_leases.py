@@ -48,16 +48,12 @@ class Leased:
 
 
 @pytest.mark.parametrize("generation", BOTH)
-def test_a_lost_lease(attached, generation):
+@pytest.mark.parametrize("how", ["lost", "of a dead container"])
+def test_a_lease(attached, generation, how):
     leased = Leased(attached("bridge", generation=generation))
     leased.lease.unlink()
-    leased.expect_put_back()
-
-
-@pytest.mark.parametrize("generation", BOTH)
-def test_a_lease_of_a_dead_container(attached, generation):
-    leased = Leased(attached("bridge", generation=generation))
-    give(leased.lease, "gone")
+    if how != "lost":
+        give(leased.lease, "gone")
     leased.expect_put_back()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, SAFE
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     actions,
     kinds,
@@ -30,13 +30,3 @@ def test_what_is_missing_waits_for_the_rest_of_its_container(attach_host):
     plan.restrict([SAFE])
     assert (kinds(plan), actions(plan)) == ([], ["left", "left"])
     assert plan.outcomes[1].row()["ips"] == []
-
-
-def test_a_detachment_is_left(attach_host):
-    attach_host.run(web())
-    plan = attach_host.check(web(state="absent"))
-    plan.restrict([SAFE])
-    assert (plan.changed, actions(plan)) == (False, ["left"])
-    plan = attach_host.check(web(state="absent"))
-    plan.restrict([SAFE, DISRUPTIVE])
-    assert actions(plan) == ["deleted"]

@@ -21,30 +21,6 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 # ---- present
 
 
-def test_add_then_nothing(attach_host):
-    predicted = attach_host.check(web())
-    assert actions(predicted) == ["added"]
-    assert predicted.outcomes[0].result is None
-    assert predicted.outcomes[0].row()["ips"] is None
-    assert attach_host.calls == []
-    plan = attach_host.run(web())
-    assert plan.actions() == predicted.actions()
-    assert plan.actions() == [
-        {"kind": "add", "target": "demo/web/eth0", "class": "safe", "reason": "not attached"},
-    ]
-    assert plan.diff() == predicted.diff()
-    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-    assert attach_host.verbs("ADD") == attach_host.verbs("CHECK") == ["main", "meta"]
-    assert attach_host.cached() == attach_host.records() == ["demo-web-eth0"]
-
-    plan = attach_host.run(web())
-    assert actions(plan) == ["none"]
-    assert not plan.changed
-    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-    assert attach_host.verbs("ADD") == []
-    assert attach_host.verbs("CHECK") == ["main", "meta"]
-
-
 def test_a_layout_that_means_the_same_is_no_change(attach_host):
     attach_host.run(web())
     path = os.path.join(attach_host.conf_dir, "10-demo.conflist")

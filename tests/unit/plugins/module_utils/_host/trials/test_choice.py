@@ -8,7 +8,6 @@ import socket
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import choose, load, reason_against
@@ -45,24 +44,6 @@ def test_each_network_is_chosen_once_and_lists_come_first(tmp_path):
     files, missing = choose(str(tmp_path), ["b", "c"])
     assert ([file.name for file in files], missing) == (["30-b.conf"], ["c"])
     assert [plugin.type for plugin in load(files[0], networks_of(tmp_path)).plugins] == ["ptp"]
-
-
-def test_drop_ins_are_part_of_the_network(tmp_path):
-    put(tmp_path, "10-a.conflist", name="a", plugins=[{"type": "bridge"}])
-    (tmp_path / "a").mkdir()
-    put(tmp_path / "a", "10-t.conf", type="tuning")
-    (file,), _missing = choose(str(tmp_path), None)
-    assert [plugin.type for plugin in load(file, networks_of(tmp_path)).plugins] == ["bridge", "tuning"]
-
-
-def test_a_broken_file_is_told_and_spoils_no_other(tmp_path):
-    (tmp_path / "05-bad.conflist").write_text('{"token": "hush-hush", ')
-    put(tmp_path, "10-a.conflist", name="a", plugins=[{"type": "bridge"}])
-    bad, good = choose(str(tmp_path), None)[0]
-    with pytest.raises(HostError, match=r"05-bad\.conflist cannot be loaded") as caught:
-        load(bad, networks_of(tmp_path))
-    assert caught.value.code == "bad_config"
-    assert load(good, networks_of(tmp_path)).name == "a"
 
 
 @pytest.mark.parametrize(
