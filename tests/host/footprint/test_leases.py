@@ -122,10 +122,11 @@ def test_a_lease_of_a_live_container(attached):
     leased.expect_another_address()
 
 
-def test_a_lease_that_was_given_a_moment_ago(attached):
-    """Its container may be about to start."""
+@pytest.mark.parametrize("owner", [("starting", "eth0"), ("pwf-ctr-0001", "net1")])
+def test_a_lease_that_was_given_a_moment_ago(attached, owner):
+    """Its container, or its ADD, may be about to start."""
     leased = Leased(attached("bridge"))
-    give(leased.lease, "starting", age=0)
+    give(leased.lease, *owner, age=0)
     leased.expect_another_address()
 
 

@@ -40,14 +40,15 @@ def find_freed(
 
 
 def _is_dead(inventory: Inventory, judge: Judge, lease: Lease, key: Key) -> bool:
-    """Tell whether the owner of *lease* is dead, or is the container of *key* itself, by another interface."""
-    if lease.container_id == key.container_id:
+    """Tell whether the owner of *lease* is dead, or is another interface of the container of *key*."""
+    own = lease.container_id == key.container_id
+    if own and lease.ifname in ("", key.ifname):
         return True
-    if lease.ifname and inventory.live.has(lease.container_id, lease.ifname):
+    if not own and lease.ifname and inventory.live.has(lease.container_id, lease.ifname):
         return False
     candidate = inventory.reserved(lease)
-    # That it is in use by the attachment itself is known.
-    candidate.addresses = ()
+    # That the attachment itself uses the address, and lives, is known.
+    candidate.addresses, candidate.container_id = (), "" if own else lease.container_id
     judge.decide(candidate)
     return candidate.action == DELETED
 

@@ -151,7 +151,9 @@ class AuditPlan(Plan):
         self._steps = InPlaceSteps(self, audit.drifts.order)
         drifts = [drift for drift in audit.drifts.shared if drift.target not in known]
         self._steps.add_all([*drifts, *audit.drifts.attachments])
-        for why, targets in _reasons(audit.drifts.attachments).items():
+        reasons = [(mask_text(drift.why), drift.target) for drift in audit.drifts.attachments if drift.why]
+        for why in dict.fromkeys(reason for reason, _target in reasons):
+            targets = [target for reason, target in reasons if reason == why]
             others = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
             self.warn("partly_compared", f"{targets[0]}{others} could be compared only partly: {why}")
 
@@ -172,15 +174,6 @@ def plan_audit(
     audit = Audit(bin_dirs, cache_dir, find_freed)
     audit.run()
     return AuditPlan(audit, set(known))
-
-
-def _reasons(drifts: Iterable[Drift]) -> Dict[str, List[str]]:
-    """Return why attachments were compared only partly -> which."""
-    reasons: Dict[str, List[str]] = {}
-    for drift in drifts:
-        if drift.why:
-            reasons.setdefault(mask_text(drift.why), []).append(drift.target)
-    return reasons
 
 
 def _is_of_runtime(entry: CachedAttachment) -> bool:

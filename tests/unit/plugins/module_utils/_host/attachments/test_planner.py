@@ -186,16 +186,6 @@ def test_drift_is_reported_repaired_or_an_error(attach_host):
     assert actions(attach_host.run(web(), on_drift="repair")) == ["none"]
 
 
-def test_a_repair_asks_for_the_old_addresses(attach_host):
-    attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
-    attach_host.run(web())
-    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
-    plan = attach_host.run(web())
-    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-    # What was asked for then is no difference to what is wanted.
-    assert actions(attach_host.run(web())) == ["none"]
-
-
 def test_addresses_that_are_not_to_be_had_again_are_given_up(attach_host):
     attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
     attach_host.run(web())
