@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.plugins.modules import cni_conf
+from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.killed import ends
 
 EVENTS = {
     0x2: "MODIFY",
@@ -60,34 +60,48 @@ def watch(work):
     sh(f"umount {work}")
 
 
+def loop(mtu):
+    """Return the text of the network `loop` with that MTU; a large one, so that a torn file is likely to be seen."""
+    plugins = [{"type": "loopback", "mtu": mtu, "padding": "x" * 300000, "end": mtu}]
+    return json.dumps({"cniVersion": "1.0.0", "name": "loop", "plugins": plugins})
+
+
 def test_a_runtime_sees_each_change_once_and_no_file_that_is_not_whole(host, watch):
     def change(**network):
         host.run("cni_conf", validate=[], networks=[{"name": "loop", **network}])
         return watch.events()
 
-    def text(mtu):
-        plugin = {"type": "loopback", "mtu": mtu, "padding": "x" * 300000}
-        return json.dumps({"cniVersion": "1.0.0", "name": "loop", "plugins": [plugin]})
-
     write = [("CREATE", "neutral"), ("MOVED_FROM", "neutral"), ("MOVED_TO", "10-loop.conflist")]
-    assert change(content=text(1)) == write
-    assert change(content=text(2)) == write
-    assert change(content=text(2), priority=20) == [
+    assert change(content=loop(1)) == write
+    assert change(content=loop(2)) == write
+    assert change(content=loop(2), priority=20) == [
         ("MOVED_FROM", "10-loop.conflist"),
         ("MOVED_TO", "20-loop.conflist"),
     ]
     assert change(state="absent") == [("DELETE", "20-loop.conflist")]
 
 
-def test_a_killed_module_leaves_the_old_or_the_new_file(work):
-    done = subprocess.run(
-        [sys.executable, "-B", Path(__file__).parent / "files" / "kill.py", work / "net.d"],
-        check=False,
-        text=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(COLLECTION.parents[2])},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["old"] > 0
-    assert found["new"] > 0
+def test_a_module_killed_at_a_change_leaves_the_old_or_the_new_file(work):
+    conf_dir = work / "net.d"
+    path = conf_dir / "10-loop.conflist"
+
+    def run(kill_at=0, **network):
+        arguments = {"conf_dir": str(conf_dir), "validate": [], "networks": [{"name": "loop", **network}]}
+        return ends(cni_conf.main, arguments, kill_at)
+
+    assert run(content=loop(0))
+    before = path.read_text()
+    replaced = set()
+    for number in itertools.count(1):
+        ended = run(number, content=loop(number))
+        found = path.read_text()
+        assert json.loads(found) in (json.loads(before), json.loads(loop(number)))
+        assert [name for name in os.listdir(conf_dir) if name.endswith((".conf", ".conflist", ".json"))] == [path.name]
+        if ended:
+            break
+        replaced.add(found != before)
+        before = found
+    assert replaced == {False, True}
+    assert os.listdir(conf_dir) == [path.name], "not cleaned up"
+    assert run(state="absent")
+    assert os.listdir(conf_dir) == [], "not taken for our own after so many crashes"

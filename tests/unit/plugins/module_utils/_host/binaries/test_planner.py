@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 
 import pytest
 
@@ -165,44 +164,6 @@ def test_what_arrives_damaged_is_not_installed(plugin_host):
 
 class Crash(BaseException):
     pass
-
-
-@pytest.mark.parametrize("renames", range(1, 9))
-def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(plugin_host, monkeypatch, renames):
-    plugin_host.put("bridge", ELF + b"foreign")
-    plugin_host.apply(plugin_host.present({"ptp": OLD["ptp"]}))
-    before = plugin_host.files()
-    left = [renames]
-
-    def crash(*arguments, **keywords):
-        left[0] -= 1
-        if left[0] < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **keywords)
-
-    child = os.fork()
-    if child == 0:
-        real = os.rename
-        os.rename = crash
-        plugin_host.apply(plugin_host.present(NEW))
-        os._exit(0)
-    _pid, status = os.waitpid(child, 0)
-    found = {name: content for name, content in plugin_host.files().items() if not name.endswith(TEMP_SUFFIX)}
-    for name, content in found.items():
-        assert content in (before.get(name), NEW[name])
-    crashed = os.WIFSIGNALED(status)
-    assert crashed == (left_after(renames) > 0)
-    if crashed:
-        plugin_host.apply(plugin_host.present(NEW))
-    assert plugin_host.files() == NEW
-    assert "displaced" not in [kept["origin"] for name in NEW for kept in plugin_host.entry(name)["history"]]
-    plugin_host.apply(plugin_host.restored())
-    assert plugin_host.files() == before
-
-
-def left_after(renames):
-    """The run above makes eight: two kept files, the manifest before and twice after, three plugins."""
-    return 8 - renames
 
 
 def test_a_crash_while_restoring_is_completed_by_the_next_run(plugin_host, monkeypatch):
