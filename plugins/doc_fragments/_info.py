@@ -16,7 +16,9 @@ options:
       - V(garbage) asks the runtimes that are found on the host which containers are alive.
       - V(runtime) asks containerd for its configuration, and other runtimes for their versions.
       - V(readiness) asks plugins for their C(STATUS), and containerd and CRI-O for what they have loaded. That takes up
-        to five seconds for each that does not answer.
+        to five seconds for each that does not answer. It adds two containers of each network that a runtime would use
+        in a private copy of the host, which takes a second or two a network, and at most 20 seconds in all; it
+        remembers what that showed in C(/run/podwire-cni/experiments).
     type: list
     elements: str
     choices:

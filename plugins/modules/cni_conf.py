@@ -359,8 +359,9 @@ configured:
 confirmed:
   description:
     - Whether a container started now would get its network. The runtimes that run on this host and read O(conf_dir)
-      have loaded what RV(effective) says and report that it is ready, every plugin that they execute is there, and
-      nothing else that RV(podwire.cni.cni_info#module:readiness) calls an error stands in between. The module asks them
+      have loaded what RV(effective) says and report that it is ready, containers were added and their packets arrived
+      in a private copy of the host, and nothing that RV(podwire.cni.cni_info#module:readiness) calls an error stands in
+      between. The module asks them
       until they have loaded it, but for at most two seconds in all (Nomad ten). V(false) also causes a warning.
     - V(null) in check mode, and if no runtime can be asked, or one does not answer, which causes a warning, or has no
       network. containerd, CRI-O, Nomad's agent, and a podman that has run before can be asked. A runtime that has to be
@@ -487,7 +488,12 @@ def main():
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: plan_networks(request), "cni_conf")
-    confirmed = plan.confirm(request.bin_dirs, module.check_mode)
+    confirmed = None
+    if plan.asks_runtimes(module.check_mode):
+        # Imported late: a run that changes nothing asks nobody.
+        from ..module_utils._host.trials.confirm import confirm_plan
+
+        confirmed = confirm_plan(plan, request.bin_dirs)
     result = dict(result_of(module, plan), confirmed=confirmed)
     if module.params["configure"] is not None:
         result["configured"] = plan.configured

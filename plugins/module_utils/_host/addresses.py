@@ -20,6 +20,11 @@ def packed(ip: str) -> bytes:
     return b""
 
 
+def family_of(address: str) -> int:
+    """Return the number of the family of an address."""
+    return int(socket.AF_INET6 if ":" in address else socket.AF_INET)
+
+
 def prefix_length(text: str, longest: int) -> Optional[int]:
     """Return the prefix length that *text* (after the slash) is, None unless it is a number up to *longest*."""
     # isdigit() accepts digits of all scripts, and int() refuses more than 4,300 of them.

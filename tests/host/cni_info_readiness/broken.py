@@ -33,7 +33,13 @@ def put(name, text):
     temporary.rename(CONF_DIR / name)
 
 
+def put_allowed(pattern):
+    Path("/etc/cni/tuning").mkdir(exist_ok=True)
+    Path("/etc/cni/tuning/allowlist.conf").write_text(f"{pattern}\n")
+
+
 def sound():
+    sh("rm -rf /etc/cni/tuning; iptables -P FORWARD ACCEPT; nft delete table inet pwd 2>/dev/null || true")
     write("10-pods.conflist", bridge())
 
 
@@ -254,13 +260,65 @@ def written_from_elsewhere(_host):
     other.rename(CONF_DIR / "05-moved.conflist")
 
 
+def text_for_a_number(_host):
+    """add_fails"""
+    write("10-pods.conflist", bridge(mtu="1400"))
+
+
+def text_for_a_route(_host):
+    """add_fails"""
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/24"}]], "routes": ["0.0.0.0/0"]}
+    write("10-pods.conflist", bridge(ipam=ipam))
+
+
+def no_such_vlan(_host):
+    """add_fails"""
+    write("10-pods.conflist", bridge(vlan=5000))
+
+
+def sysctls_in_a_list(_host):
+    """add_fails"""
+    write("10-pods.conflist", bridge(), {"type": "tuning", "sysctl": ["net.ipv4.conf.IFNAME.arp_filter=1"]})
+
+
+def rate_without_burst(_host):
+    """add_fails"""
+    write("10-pods.conflist", bridge(), {"type": "bandwidth", "ingressRate": 1000000})
+
+
+def forbidden_sysctl(host):
+    """add_fails"""
+    # 1.1.1 has no such list.
+    shutil.copy(host.new / "tuning", BIN_DIR)
+    put_allowed("^net.ipv4.tcp_nothing$")
+    write("10-pods.conflist", bridge(), {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}})
+
+
+def gateway_elsewhere(_host):
+    """add_fails"""
+    routes = [{"dst": "0.0.0.0/0", "gw": "10.99.0.1"}]
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/24"}]], "routes": routes}
+    write("10-pods.conflist", bridge(ipam=ipam))
+
+
+def forward_policy(_host):
+    """packets_lost"""
+    sh("iptables -P FORWARD DROP")
+
+
+def own_table(_host):
+    """packets_lost"""
+    sh("nft 'add table inet pwd; add chain inet pwd f { type filter hook forward priority 9; policy drop; }'")
+
+
 FAULTS = [
     *(empty, broken_json, list_in_conf, text_for_a_flag, no_bridge, no_ipam, no_chained_plugin, dangling_link),
     *(directory_of_that_name, no_loopback, loopback_is_not_executable, not_executable, noexec, other_machine),
     *(empty_plugin, no_interpreter, no_loader, plugin_says_nothing, version_of_the_future, too_new_for_the_runtime),
     *(full_pool, full_second_pool, bad_range, no_range, no_ipam_type, blank_in_the_name, no_master, meta_plugin_first),
     *(two_interfaces, no_firewalld, read_only_state, full_state, no_flannel, no_kubeconfig, no_dhcp_daemon, no_device),
-    written_from_elsewhere,
+    *(text_for_a_number, text_for_a_route, no_such_vlan, sysctls_in_a_list, rate_without_burst, forbidden_sysctl),
+    *(gateway_elsewhere, forward_policy, own_table, written_from_elsewhere),
 ]
 
 

@@ -97,6 +97,14 @@ def multinet(directory: str) -> None:
     limit("  more than the chains, in processor time", found["processor"], 60, "ms")
 
 
+def experiment(directory: str) -> None:
+    """Print how long networks are tried in a copy of the host."""
+    [found] = records(directory, "experiment")
+    limit("one network tried in a copy of the host", found["one"], 1.5, "s")
+    limit("  ten networks", found["ten"], 15, "s")
+    limit("  ten networks, again", found["again"], 1, "s")
+
+
 def own_plugins(directory: str) -> None:
     [found] = records(directory, "own_plugins")
     bare, python, go = (found.pop(name) for name in ("bare", "python", "go"))
@@ -144,6 +152,7 @@ def main() -> None:
     print()
     multinet(directory)
     own_plugins(directory)
+    experiment(directory)
     processes = records(directory, "processes")
     print()
     host(durations, processes)

@@ -11,11 +11,11 @@ import time
 import predictions
 from cri import CriError
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.readiness import Readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import Readiness
 
 # Its import makes that of the collection possible.
 assert os.path.isdir(predictions.COLLECTIONS)

@@ -73,7 +73,7 @@ def _target(view: ConfView, multus: _Multus) -> Iterator[Finding]:
     """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
     file, placed = multus
     target = text_of(placed.plugin, "clusternetwork")
-    if not target.startswith("/"):
+    if not target.startswith("/") or _is_shim(placed.plugin):
         return
     pointer = placed.pointer + "/clusterNetwork"
     if os.path.normpath(target) == os.path.normpath(view.conf_dir):
@@ -154,17 +154,23 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
 # ---- for a runtime
 
 
+def _is_shim(plugin: Dict[str, Any]) -> bool:
+    """Tell whether a daemon in a container does the work. The other paths are those that it sees, as /host/etc/cni."""
+    return text_of(plugin, "type") == "multus-shim"
+
+
 def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Finding]:
     """Yield the obstacles in the configuration *plugin* of Multus. *binaries* are those that the runtime finds."""
+    if _is_shim(plugin):
+        path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
+        text = "the daemon of Multus, which does the work of its shim, does not run: it has no socket"
+        yield from missing_file(path, "no_multus_daemon", text, "start it (DaemonSet)")
+        return
     text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
     remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
     yield from missing_file(text_of(plugin, "readinessindicatorfile"), "no_readiness_file", text, remedy)
     target = text_of(plugin, "clusternetwork")
-    if text_of(plugin, "type") == "multus-shim":
-        path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
-        text = "the daemon of Multus, which does the work of its shim, does not run: it has no socket"
-        yield from missing_file(path, "no_multus_daemon", text, "start it (DaemonSet)")
-    elif target and not text_of(plugin, "kubeconfig"):
+    if target and not text_of(plugin, "kubeconfig"):
         text = "Multus asks a cluster for clusterNetwork, and no kubeconfig names one"
         yield obstacle("no_kubeconfig", text, "kubeconfig is not set", "write it, or write delegates instead")
     if target.startswith("/"):

@@ -151,22 +151,31 @@ def switched_backends(keys: Iterable[ChainKey]) -> Dict[str, str]:
 
 def read_iptables(found: FoundChains, backend: str, family: str, has_tables: bool = True) -> Set[str]:
     """Add the chains of one backend and family, if it *has_tables*. Returns the tables that it shows."""
-    if not _may_have_tables(backend, family):
-        return set()
     try:
-        save = tool(backend, family, "save")
-        if save is None:
-            text = f"{FAMILIES[family]}-save of {backend} is not installed; install it (package iptables)"
-            raise HostError(text, code=NOT_INSTALLED)
-        if not has_tables:
-            return set()
-        done = commands.run_command([save], TIMEOUT)
-        if done.rc != 0:
-            raise commands.failure([save], f"exit status {done.rc}", done.stderr)
+        dump = dump_iptables(backend, family, has_tables)
     except HostError as error:
         found.unread[backend, family] = error
         return set()
-    return parse_iptables(found, backend, family, done.stdout.decode("utf-8", "surrogateescape"))
+    return parse_iptables(found, backend, family, dump)
+
+
+def dump_iptables(backend: str, family: str, has_tables: bool = True) -> str:
+    """Return what iptables-save prints, "" if there are no tables. Raises HostError."""
+    if not _may_have_tables(backend, family):
+        return ""
+    save = tool(backend, family, "save")
+    if save is None:
+        text = f"{FAMILIES[family]}-save of {backend} is not installed; install it (package iptables)"
+        raise HostError(text, code=NOT_INSTALLED)
+    return printed([save]) if has_tables else ""
+
+
+def printed(argv: List[str], stdin: bytes = b"") -> str:
+    """Return what a command of the firewall prints. Raises HostError."""
+    done = commands.run_command(argv, TIMEOUT, stdin)
+    if done.rc != 0:
+        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def parse_iptables(found: FoundChains, backend: str, family: str, dump: str) -> Set[str]:
@@ -254,10 +263,7 @@ def _query_nft(found: FoundChains) -> Optional[List[Any]]:
         if path is None:
             raise HostError("nft is not installed; install it (package nftables)", code=NOT_INSTALLED)
         argv[0] = path
-        done = commands.run_command(argv, TIMEOUT)
-        if done.rc != 0:
-            raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-        entries = parse_json(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
+        entries = parse_json(printed(argv))["nftables"]
     except HostError as error:
         found.unread[(NFTABLES,)] = error
         return None

@@ -99,7 +99,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         if "runtime" in wanted and effective is not None:
             result["runtime"] = attempt(effective.rows, None)
         if "readiness" in wanted and effective is not None:
-            from ..checks.readiness import Readiness
+            from ..trials.readiness import Readiness
 
             result["readiness"] = attempt(lambda: Readiness(effective, params["bin_dirs"]).rows(), None)
     result["problems"] = rows(problems)

@@ -115,6 +115,8 @@ def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Ma
         pack_attribute(kind, old[kind])
         for kind, label in _SETTINGS
         if kind in old and value[label] != present.get(label) and (made or not follows(here.space, label, value))
+        # A bridge without ports may have no MAC.
+        if label != "mac" or any(old[kind])
     )
     if value["alias"] == "" and present.get("alias"):
         body += pack_attribute(20, b"\0")

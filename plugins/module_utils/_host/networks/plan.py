@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Collection, Dict, Iterable, List, Optional, Set
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from ..confdir import ConfFile
 from ..files import Attributes
@@ -72,23 +72,14 @@ class ConfPlan(Plan):
         # With steps left out, the predicted networks are not what the runtimes load.
         self.judged = None
 
-    def confirm(self, bin_dirs: Collection[str], check_mode: bool) -> Optional[bool]:
-        """Return whether runtimes have loaded what they should, None if that is not known; warn if they have not.
+    @property
+    def restarting(self) -> List[str]:
+        """The runtimes that have to be restarted to know what the plan writes."""
+        return [row["runtime"] for row in self.configured if row["restart"]]
 
-        Those that have to be restarted are not asked.
-        """
-        # A runtime cannot have loaded what is only planned.
-        if check_mode or self.judged is None:
-            return None
-        restarting = [row["runtime"] for row in self.configured if row["restart"]]
-        if not self.judged.asked(restarting):
-            return None
-        from ..checks.readiness import confirm
-
-        confirmed, texts = confirm(self.judged, restarting, bin_dirs)
-        for text in texts:
-            self.warn("not_confirmed", text)
-        return confirmed
+    def asks_runtimes(self, check_mode: bool) -> bool:
+        """Tell whether a runtime can have loaded what is written. It cannot have loaded what is only planned."""
+        return not check_mode and self.judged is not None and bool(self.judged.asked(self.restarting))
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps, in order, without the deferred ones."""

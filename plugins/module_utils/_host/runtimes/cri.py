@@ -6,6 +6,7 @@ Most hosts have no client, and gRPC for Python is large.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -21,11 +22,13 @@ _MOST = 8 << 20
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
 _END_STREAM = _ACK = 1
 _END_HEADERS = 4
+# The plugins of containerd 2 that its gRPC service for CRI consists of.
+_CRI_PARTS = "io.containerd.cri.v1"
 _LAST_LOAD = "lastCNILoadStatus"
 _FIELDS = {
     ":method": "POST",
     ":scheme": "http",
-    ":path": "/runtime.v1.RuntimeService/Status",
+    ":path": "",
     ":authority": "localhost",
     "content-type": "application/grpc",
     "te": "trailers",
@@ -61,22 +64,44 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
 
     Raises HostError ``unsafe_permissions`` if the socket is not root's, else ``not_answered``.
     """
-    end = time.monotonic() + timeout
     try:
-        check_socket(address)
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout)
-            connection.connect(address)
-            reply = _call(DeadlineReader(connection, end))
-        # A method that fails sends no message.
-        if len(reply) < 5:
-            raise ValueError("the call of Status was refused")
-        return _understood(_message(reply[5:]))
+        # A message with one field, verbose: true.
+        return _understood(_ask(address, "/runtime.v1.RuntimeService/Status", b"\x08\x01", timeout))
     except socket.timeout as error:
         text = f"{address} does not report its networks: no complete answer within {timeout:g} s"
         raise HostError(text, code="not_answered") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
+
+
+def why_not_loaded(address: str, timeout: float = _TIMEOUT) -> str:
+    """Return in its own words why a containerd has not loaded its CRI plugins, "" if it has, or does not tell.
+
+    Source: containerd's API introspection.v1, Plugin.init_err.
+    """
+    errors = {}
+    with contextlib.suppress(HostError, OSError, ValueError, LookupError, TypeError, AttributeError):
+        for raw in _ask(address, "/containerd.services.introspection.v1.Introspection/Plugins", b"", timeout)[1]:
+            plugin = _message(raw)
+            kind, name = (plugin[number][0].decode("utf-8", "replace") for number in (1, 2))
+            said = _message(plugin.get(7, [b""])[0]).get(2, [b""])[0].decode("utf-8", "replace")
+            if said and (name == "cri" or kind == _CRI_PARTS):
+                errors[kind] = said
+    # What the others need comes first.
+    return errors.get(_CRI_PARTS) or next(iter(errors.values()), "")
+
+
+def _ask(address: str, path: str, request: bytes, timeout: float) -> Dict[int, List[Any]]:
+    end = time.monotonic() + timeout
+    check_socket(address)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout)
+        connection.connect(address)
+        reply = _call(DeadlineReader(connection, end), path, request)
+    # A method that fails sends no message.
+    if len(reply) < 5:
+        raise ValueError(f"the call of {path.rpartition('/')[2]} was refused")
+    return _message(reply[5:])
 
 
 def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
@@ -135,11 +160,10 @@ class DeadlineReader:
         return taken
 
 
-def _call(stream: DeadlineReader) -> bytes:
+def _call(stream: DeadlineReader, path: str, message: bytes) -> bytes:
     connection = stream.connection
-    headers = b"".join(_header(name, value) for name, value in _FIELDS.items())
-    # A message with one field, verbose: true.
-    request = b"\0" + struct.pack(">I", 2) + b"\x08\x01"
+    headers = b"".join(_header(name, value) for name, value in {**_FIELDS, ":path": path}.items())
+    request = b"\0" + struct.pack(">I", len(message)) + message
     window = struct.pack(">I", _MOST)
     connection.sendall(
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -105,8 +105,9 @@ class Runtime:
     ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
     of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
     sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
-    the host but does not use CNI; the reason is in ``notes``. ``process`` is what runs and ``pid`` its number,
-    0 if it is not running; ``program`` is the file to execute, ``address`` its socket for CRI.
+    the host but does not use CNI; the reason is in ``notes``. ``refuses``: why it starts no container at all, "" if it
+    does. ``process`` is what runs and ``pid`` its number, 0 if it is not running; ``program`` is the file to execute,
+    ``address`` its socket for CRI.
 
     For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
     that it reads ("" if there is none), ``setup_serially`` whether it calls its networks one after another,
@@ -124,7 +125,7 @@ class Runtime:
     settles = 0.0
     keys = Keys()
     drop_ins = ""
-    conf_file = conf_dir = folder = config = program = address = handler = ""
+    conf_file = conf_dir = folder = config = program = address = handler = refuses = ""
     max_networks, pid = 1, 0
     reads, setup_serially, internal_loopback = True, False, False
     process = Process()
@@ -250,6 +251,10 @@ class Runtime:
     def can_be_asked(self) -> bool:
         """Whether it is there to say which networks it has."""
         return bool(self.pid and self.address)
+
+    def why_no_answer(self) -> str:
+        """Return in its own words why it answers no question about networks, "" if it does not tell."""
+        return ""
 
     def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
         """Return what it says of its networks, after at most *timeout* seconds; podman is asked for *networks*.

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import zlib
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...libcni import gojson
@@ -48,12 +47,11 @@ from ..json_text import parse_json
 from ..kernel.objects import ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
-from ..lock import LOCK_PATH
 from ..netns import Netns, visit
-from ..paths import replace_unsynced
 from ..plan import workers_of
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
+from .memory import Memory, forget
 from .private_host import STORE, new_netns, work_apart
 from .real_names import RealNames, private_store
 from .surroundings import Surroundings
@@ -64,8 +62,7 @@ _NOT_REHEARSED = ("dhcp",)
 _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
 # Seconds for a plugin, for a rehearsal, and for all of a run.
 _TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 60.0
-_MEMORY = os.path.join(os.path.dirname(LOCK_PATH), "rehearsals")
-_LARGEST_MEMORY = 4 << 20
+_KIND = "rehearsals"
 # A lease is two names.
 _LARGEST_LEASE = 4096
 
@@ -340,14 +337,15 @@ def rehearse(
     *earlier*: rehearsals whose addresses are taken. What was shown of an attachment that exists is remembered.
     """
     found: Dict[Key, Union[Rehearsed, HostError]] = {}
-    waiting: List[Tuple[Key, Rehearsal, _Memory]] = []
+    waiting: List[Tuple[Key, Rehearsal, Optional[Memory]]] = []
     host = read_objects()
     for one in attachments:
         key, rehearsal = one.attached.key, Rehearsal(one.attached, one.written, bin_dirs, replaced, host)
         for other in earlier:
             rehearsal.take(other)
-        memory = _Memory(one, [*bin_dirs, *rehearsal.bridges])
-        answer = memory.read()
+        # Of an ADD that comes yet, nothing lasts.
+        memory = _memory(one, [*bin_dirs, *rehearsal.bridges]) if one.written is not None else None
+        answer = memory.read() if memory is not None else None
         found[key] = HostError(rehearsal.obstacle, code="not_rehearsed")
         if answer is not None:
             found[key] = _understand(rehearsal, answer)
@@ -358,7 +356,7 @@ def rehearse(
     for (key, rehearsal, memory), given in zip(waiting, answers):
         if isinstance(given, bytes):
             found[key] = _understand(rehearsal, given)
-            if not isinstance(found[key], HostError):
+            if memory is not None and not isinstance(found[key], HostError):
                 memory.write(given)
         elif given.code == "too_many":
             text = f"there was no time to rehearse it within {_TOTAL:g} s; the next run continues"
@@ -375,48 +373,19 @@ def _understand(rehearsal: Rehearsal, answer: bytes) -> Union[Rehearsed, HostErr
         return error
 
 
-class _Memory:
-    """What the rehearsal of an attachment has shown, in a file of root that ends with the boot.
+def _memory(one: Present, used: Sequence[str]) -> Memory:
+    """Return what the rehearsal of an attachment has shown. *used*: directories of plugins, and existing bridges.
 
-    *used*: directories of plugins, and existing bridges. What is remembered counts as long as they, and everything that
-    the ADD was given and returned, are the same. Plugins that are replaced later do not change what the ADD did.
+    What is remembered counts as long as they, and everything that the ADD was given and returned, are the same. Plugins
+    that are replaced later do not change what the ADD did.
     """
-
-    def __init__(self, one: Present, used: Sequence[str]) -> None:
-        attached = one.attached
-        self._path = os.path.join(_MEMORY, _memory_of(attached.key))
-        self._lasts = one.written is not None
-        config = hashlib.sha256(attached.config.expanded_bytes()).hexdigest()
-        given = [attached.key, config, attached.args, attached.capability_args, attached.result]
-        text = json.dumps([given, one.written, list(used), dict(one.identity)], sort_keys=True)
-        self._digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-    def read(self) -> Optional[bytes]:
-        if not self._lasts:
-            return None
-        try:
-            raw = read_file(self._path, _LARGEST_MEMORY, follow=False)
-            content = zlib.decompressobj().decompress(raw, _LARGEST_MEMORY)
-        except (OSError, zlib.error):
-            return None
-        return content[len(self._digest) :] if content.startswith(self._digest) else None
-
-    def write(self, answer: bytes) -> None:
-        """Remember an answer. If that fails, the next run rehearses again."""
-        if self._lasts:
-            with contextlib.suppress(OSError):
-                for folder in (os.path.dirname(_MEMORY), _MEMORY):
-                    os.makedirs(folder, 0o700, exist_ok=True)
-                replace_unsynced(self._path, zlib.compress(self._digest + answer, 1))
-
-
-def _memory_of(key: Key) -> str:
-    return hashlib.sha256("/".join(key).encode("utf-8", "surrogatepass")).hexdigest()
+    attached = one.attached
+    config = hashlib.sha256(attached.config.expanded_bytes()).hexdigest()
+    given = [attached.key, config, attached.args, attached.capability_args, attached.result]
+    text = json.dumps([given, one.written, list(used), dict(one.identity)], sort_keys=True)
+    return Memory(_KIND, "/".join(attached.key), text)
 
 
 def forget_rehearsals(kept: Iterable[Key]) -> None:
     """Forget what rehearsals have shown of attachments that are not *kept*."""
-    names = {_memory_of(key) for key in kept}
-    with contextlib.suppress(OSError):
-        for name in set(os.listdir(_MEMORY)) - names:
-            os.unlink(os.path.join(_MEMORY, name))
+    forget(_KIND, map("/".join, kept))

@@ -52,12 +52,14 @@ class Surroundings:
             self._host = read_objects()
         bridge = self._host.get(("link", name))
         if bridge is not None and bridge.value["kind"] == "bridge":
-            self.bridges[name] = bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
+            self.bridges[name] = bridge
 
     def make(self) -> None:
         """Make them in this thread's namespace."""
         self._make_parents()
-        self._make_bridges()
+        # If an ADD needs them to be up, or to have addresses, it sets that, and the rehearsal shows it.
+        for name, bridge in self.bridges.items():
+            make_bridge(name, bridge)
 
     def _make_parents(self) -> None:
         """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
@@ -75,18 +77,16 @@ class Surroundings:
                     route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
 
-    def _make_bridges(self) -> None:
-        """Make the host's bridges with its settings, which no ADD chooses.
 
-        They are down and have no addresses: if an ADD needs these, it sets them, and the rehearsal shows it.
-        """
-        for name, bridge in self.bridges.items():
-            key: ObjectKey = ("link", name)
-            for _made in range(2):
-                # A new bridge gets its settings when it is there.
-                present = read_objects().get(key)
-                with Writer(HOST, {HOST: {key: bridge}}, {}) as writer:
-                    writer.put(key, bridge, present.value if present is not None else None)
+def make_bridge(name: str, bridge: KernelObject) -> None:
+    """Make a bridge of the host with its settings, which no ADD chooses, in this thread's namespace. It is down."""
+    key: ObjectKey = ("link", name)
+    bridge = bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
+    for _made in range(2):
+        # A new bridge gets its settings when it is there.
+        present = read_objects().get(key)
+        with Writer(HOST, {HOST: {key: bridge}}, {}) as writer:
+            writer.put(key, bridge, present.value if present is not None else None)
 
 
 def _is_default(route: Route) -> bool:

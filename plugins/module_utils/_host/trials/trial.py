@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from .. import commands, netlink
+from .. import netlink
 from ..addresses import packed, result_addresses
 from ..attachments.attached import Attached
 from ..attachments.executors import EmptyNetns
@@ -21,10 +21,10 @@ from ..hostview import HostView
 from ..kinds import bridge_of
 from ..netns import Netns, visit
 from ..plan import Plan
+from .packets import Attempt, answers
 
-# An IPv6 address is usable only some seconds after it was assigned.
+# Seconds for a gateway to answer.
 _DEADLINE = 5.0
-_PAUSE = 0.1
 
 
 class Target(NamedTuple):
@@ -54,34 +54,6 @@ def gateways_on_host(found: List[Target]) -> List[Target]:
     """Return those whose gateway is an address of this host. Link-local ones need an interface and are left out."""
     here = netlink.host_addresses()
     return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
-
-
-def find_ping() -> Optional[str]:
-    """Return the path of the host's ping, None if it has none that root may run."""
-    try:
-        return commands.find_command("ping")
-    except HostError:
-        return None
-
-
-def ping(program: str, container: Netns, target: Target) -> str:
-    """Ping from inside *container*; return "" for an answer, else the error of ping."""
-    # A process that a thread starts inherits the thread's network namespace.
-    answers = visit([container], lambda: _until_answered(program, target))
-    return answers.get(container.path, "the namespace is gone")
-
-
-def _until_answered(program: str, target: Target) -> str:
-    deadline = time.monotonic() + _DEADLINE
-    while True:
-        # sbr routes packets by their source.
-        done = commands.run_command([program, "-c", "1", "-W", "1", "-I", target.source, target.gateway], _DEADLINE)
-        if done.rc == 0:
-            return ""
-        if time.monotonic() >= deadline:
-            said = done.stderr or done.stdout.decode("utf-8", "replace")
-            return " ".join(said.split())[-200:]
-        time.sleep(_PAUSE)
 
 
 PLANNED, PASSED, FAILED, SKIPPED = "planned", "passed", "failed", "skipped"
@@ -250,15 +222,12 @@ class Trier:
         self._cache_dir = cache_dir
         self._verbs = verbs
         self._plan = plan
-        self._ping: Optional[str] = None
         self._binaries = Binaries(settings.bin_dirs, HostView())
 
     def run(self, trial: Trial) -> None:
         """Test one network and record the result in *trial*. It leaves nothing behind, whatever happens."""
         if trial.config is None:
             return
-        if self._settings.ping and self._ping is None:
-            self._ping = find_ping()
         # No other container has ever had this id.
         key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
         try:
@@ -349,26 +318,14 @@ class Trier:
             gateways = ", ".join(target.gateway for target in targets)
             what = f"{gateways} is not an address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
-        elif self._ping is None:
-            text = "no gateway is pinged: this host does not have the program ping"
-            trial.note("no_ping", text)
-            self._plan.warn("no_ping", text)
-        else:
-            self._ping_all(trial, self._ping, netns, here)
-
-    @staticmethod
-    def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[Target]) -> None:
+            return
         trial.ping, container = PASSED, Netns(netns)
-        for target in targets:
-            try:
-                said = ping(program, container, target)
-            except HostError as error:
-                said = error.msg
-            if said:
+        for target in here:
+            if not answers(container, target.gateway, Attempt(_DEADLINE), target.source):
                 trial.ping = FAILED
                 text = (
-                    f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source} "
-                    f"({said}); check the bridge and the host's firewall, or set ping: false if it must not answer"
+                    f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source}; check "
+                    "the bridge and the host's firewall, or set ping: false if it must not answer"
                 )
                 trial.fail(HostError(text, code="ping_failed"))
 

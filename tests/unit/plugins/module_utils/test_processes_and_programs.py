@@ -72,7 +72,7 @@ ALLOWED = {
     ("garbage/inventory.py", "/proc/stat"): _KERNEL,
     ("kernel/sysctls.py", "/proc/sys/net"): _KERNEL,
     ("netns.py", "/proc/sys/kernel/random/boot_id"): _KERNEL,
-    ("checks/readiness.py", "/proc/sys/net"): _KERNEL,
+    ("trials/readiness.py", "/proc/sys/net"): _KERNEL,
     ("trials/rehearsal.py", "/proc/sys/net/{}"): _KERNEL,
     ("commands.py", "run_program"): "commands of the host: after check_executable",
     ("binaries/packages.py", "run_program"): "a plugin, asked for its release: after check_executable",

@@ -42,6 +42,9 @@ def codes(tmp_path):
         ({"clusterNetwork": "pods"}, ["no_kubeconfig"]),
         ({"type": "multus-shim", "clusterNetwork": "pods", "daemonSocketDir": "@"}, []),
         ({"type": "multus-shim", "clusterNetwork": "pods", "daemonSocketDir": "@/gone"}, ["no_multus_daemon"]),
+        # Its daemon sees other paths.
+        ({"type": "multus-shim", "clusterNetwork": "/host/etc/cni/net.d/10-pods.conflist", "daemonSocketDir": "@"}, []),
+        ({"type": "multus-shim", "readinessindicatorfile": "/host/gone", "daemonSocketDir": "@"}, []),
     ],
 )
 def test_what_multus_waits_for(codes, keys, found):

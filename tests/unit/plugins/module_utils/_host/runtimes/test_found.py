@@ -107,7 +107,7 @@ def test_podman_4_uses_cni_if_told_so(fake_host):
         ("4.3.1", None, True, False, "unless it finds containers"),
         ("4.3.1", "nonsense", False, True, "netavark is not installed"),
         ("5.4.2", None, False, False, "as all releases since 5 do"),
-        ("5.4.2", "cni", False, True, "/defaultNetworkBackend"),
+        ("5.4.2", "cni", False, False, "has no CNI, and is told to use it according to"),
     ],
 )
 def test_podmans_backend_is_the_one_that_it_has_settled_for(fake_host, version, settled, netavark, reads, words):
@@ -118,6 +118,13 @@ def test_podmans_backend_is_the_one_that_it_has_settled_for(fake_host, version, 
     runtime = podman(fake_host, version)
     assert runtime.reads is reads
     assert [words in note for note in runtime.notes] == ([True] if words else [])
+
+
+@pytest.mark.parametrize(("version", "refuses"), [("4.9.3", False), ("5.4.2", True)])
+def test_podman_5_is_told_to_use_what_it_no_longer_has(fake_host, version, refuses):
+    fake_host.put("/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\n')
+    runtime = podman(fake_host, version)
+    assert (runtime.reads, bool(runtime.refuses)) == (not refuses, refuses)
 
 
 def test_podmans_storage_may_be_elsewhere(fake_host):

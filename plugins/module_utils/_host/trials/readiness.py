@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import os
-import time
-from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
 from ...libcni.errors import CNIError
 from ...libcni.validate import validate_network_name
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
+from ..checks.directory import directory_problems
+from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
+from ..checks.view import ConfView
 from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
@@ -19,18 +21,14 @@ from ..leases import Lease, read_leases
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
 from ..ranges import Range, ip_of, range_of, range_sets
-from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, ask_until, mismatch, status_of
+from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
-from .directory import directory_problems
-from .plugins import found_plugin, missing_file, mount_point, plugin_obstacles
-from .view import ConfView
+from .experiment import Failure, Lost, Observation, Subject, try_networks
 
-# A load takes milliseconds once the runtime has noticed the file.
-DEADLINE = 2.0
 # The most files that an explanation lists.
 _MOST = 10
 # Programs that are, or contain, a kubelet.
@@ -44,49 +42,8 @@ _SOCKET = "/run/cni/dhcp.sock"
 _FLANNEL = "/run/flannel/subnet.env"
 _PROC = "/proc/sys/net"
 
-Answer = Tuple[Optional[bool], List[str]]
 
-
-def confirm(
-    effective: Effective,
-    restarting: Collection[str] = (),
-    bin_dirs: Collection[str] = (),
-    deadline: float = DEADLINE,
-) -> Answer:
-    """Ask the runtimes until *deadline* seconds have passed which networks they have loaded.
-
-    Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
-    network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
-    that are not running, read another directory, or are in *restarting* are not asked.
-    """
-    end = time.monotonic() + deadline
-    asked = effective.asked(restarting)
-    answers = [_confirm_one(effective, runtime, list(bin_dirs), end) for runtime in asked]
-    confirmed = _all_of([answer for answer, _texts in answers])
-    return confirmed, [text for _answer, texts in answers for text in texts]
-
-
-def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], end: float) -> Answer:
-    verdict = runtime.verdict
-    end += runtime.settles
-    answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
-    if answer.status is None:
-        return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
-    if answer.why:
-        return False, [f"{answer.why}; check its log, or restart it"]
-    if verdict.network is None and not verdict.networks:
-        # It agrees that there is none, which is no network for a container.
-        return None, []
-    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime)
-    if row.ready:
-        return True, []
-    if row.ready is None:
-        return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
-    texts = [f"{found.what} ({found.evidence}); {found.remedy}" for found in row.obstacles if found.level == ERROR]
-    return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]
-
-
-def _all_of(answers: Sequence[Optional[bool]]) -> Optional[bool]:
+def all_of(answers: Sequence[Optional[bool]]) -> Optional[bool]:
     """Return False if one is, None if one is not known or there is none, else True."""
     return False if False in answers else None if None in answers or not answers else True
 
@@ -129,6 +86,7 @@ class Readiness:
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
+        self._observations: Dict[str, Observation] = {}
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
 
     def rows(self) -> Dict[str, Any]:
@@ -139,7 +97,7 @@ class Readiness:
             text = "no runtime that uses CNI was found on this host"
             obstacles.append(obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO))
         return {
-            "ready": _all_of([each.ready for each in rows if each.runtime.reads]),
+            "ready": all_of([each.ready for each in rows if each.runtime.reads]),
             "runtimes": [each.row() for each in rows],
             "obstacles": [found.obstacle() for found in dict.fromkeys(obstacles)],
         }
@@ -151,7 +109,9 @@ class Readiness:
             return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
         obstacles = [*self._not_running(runtime), *self._no_network(runtime)]
         status = []
-        for network, level in self._used(runtime):
+        used = self._used(runtime)
+        observations = self._try(runtime, [network for network, _level in used])
+        for (network, level), observation in zip(used, observations):
             of_network = list(NetworkCauses(self, runtime, network).find())
             binaries, file = self.binaries_of(runtime, network), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
@@ -160,6 +120,7 @@ class Readiness:
             understood = all(found.code != "unsupported_by_runtime" for found in of_network)
             if answer.state == NOT_READY and understood:
                 of_network.append(_not_ready(network, answer))
+            of_network += shown_by(observation, network, any(found.level == ERROR for found in of_network))
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
@@ -171,13 +132,35 @@ class Readiness:
             obstacles += self._reported(runtime, reported, explained)
         doubts = [doubt, *(found.what for found in obstacles if not found.decides)]
         doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
-        if doubt and reported is None and runtime.can_be_asked:
+        refusal = runtime.why_no_answer() if doubt and reported is None and runtime.can_be_asked else ""
+        if refusal:
+            obstacles.append(not_loaded(runtime, refusal))
+        elif doubt and reported is None and runtime.can_be_asked:
             text = f"it is not known whether {runtime.name} has loaded its network"
-            remedy = f"{_log_of(runtime)}; a plugin that hangs in STATUS blocks this answer"
+            hanging = [network.name for network, answer in status if answer.hangs]
+            remedy = _log_of(runtime)
+            if hanging:
+                remedy += f"; the plugin that hangs in STATUS ({', '.join(hanging)}) blocks this answer"
             obstacles.append(obstacle("not_answered", text, doubt, remedy, WARNING))
         obstacles = [found._replace(runtime=runtime.name) for found in obstacles]
         ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
         return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
+
+    def _try(self, runtime: Runtime, networks: Sequence[Network]) -> List[Observation]:
+        """Return what experiments show of *networks*, each tried once with the same plugins."""
+        subjects = [
+            Subject(
+                network.name,
+                network.version or "0.1.0",
+                network.plugins,
+                tuple(self.binaries_of(runtime, network).bin_dirs),
+            )
+            for network in networks
+        ]
+        keys = [repr(subject) for subject in subjects]
+        new = {key: subject for key, subject in zip(keys, subjects) if key not in self._observations}
+        self._observations.update(zip(new, try_networks(list(new.values()))))
+        return [self._observations[key] for key in keys]
 
     def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
         """Return the plugins that *runtime* finds for a network."""
@@ -200,6 +183,9 @@ class Readiness:
     def _unused(self, runtime: Runtime, why: str) -> Finding:
         text = f"{runtime.name} uses no CNI network"
         found = obstacle("not_cni", text, why, "none, if that is intended", INFO)
+        if runtime.refuses:
+            remedy = "remove network_backend from containers.conf, and make its networks again (podman network create)"
+            found = obstacle("no_cni", f"{runtime.name} starts no container", why, remedy)
         if self.kubelet and runtime.address and not self._running:
             remedy = f"remove cri from disabled_plugins in {runtime.config}, and restart it"
             found = obstacle("cri_disabled", text, why, remedy)
@@ -266,6 +252,12 @@ class Readiness:
             yield obstacle("network_not_ready", text, status.message, _log_of(runtime))
 
 
+def not_loaded(runtime: Runtime, refusal: str) -> Finding:
+    text = f"{runtime.name} runs without its CRI plugin, so that no pod can start"
+    remedy = f"correct {runtime.config or 'its configuration'}, and restart it"
+    return obstacle("cri_not_loaded", text, refusal, remedy, file=runtime.config)
+
+
 def _log_of(runtime: Runtime) -> str:
     return f"read its log (journalctl -u {runtime.unit})"
 
@@ -281,6 +273,64 @@ def _not_ready(network: Network, answer: PluginsStatus) -> Finding:
     evidence = f"{answer.plugin} answers STATUS with the code {answer.code}"
     file = network.file.path
     return obstacle("status_not_ready", text, evidence, remedy, file=file)._replace(network=network.name)
+
+
+def shown_by(observation: Observation, network: Network, explained: bool) -> Iterator[Finding]:
+    """Yield what an experiment has shown; *explained*: why an ADD fails is said already."""
+    file = network.file.path
+    findings = []
+    if observation.failed is not None and not (explained and observation.failed.verb == "ADD"):
+        findings.append(_failure(observation.failed, network))
+    # What nothing explains may be for what could not be copied.
+    losses = [lost for lost in observation.lost if lost.by or not observation.unknown]
+    causes = dict.fromkeys(lost.why for lost in losses)
+    findings += [_loss([lost for lost in losses if lost.why == why], network) for why in causes]
+    if observation.left:
+        text = f"DEL of the network {network.name!r} leaves something behind"
+        remedy = "update the plugins; podwire.cni.cni_gc collects what containers leave"
+        findings.append(obstacle("leaked", text, "; ".join(observation.left), remedy, WARNING))
+    if observation.unknown:
+        text = f"it is not known whether the network {network.name!r} works: {observation.unknown}"
+        evidence = "no container was tried in a copy of this host, or not all of it is copied"
+        findings.append(obstacle("not_tried", text, evidence, "try it with a container", INFO)._replace(decides=False))
+    for finding in findings:
+        yield finding._replace(network=network.name, file=file)
+
+
+def _failure(failed: Failure, network: Network) -> Finding:
+    text = f"{failed.verb} of the network {network.name!r} fails in a copy of this host: {failed.said}"
+    evidence = f"a plugin of {', '.join(network.types)} returned the code {failed.code}"
+    if failed.verb == "ADD":
+        return obstacle("add_fails", text, evidence, f"correct {network.file.path}, or what the plugin names")
+    code, level = ("check_unusable", INFO) if failed.verb == "CHECK" else ("del_failed", WARNING)
+    return obstacle(code, text, evidence, "update the plugins, if the configuration is right", level)
+
+
+_WAYS = {
+    "gateway": "from a container to its gateway",
+    "container": "from a container to another",
+    "outside": "from a container to what is outside of the host",
+    "published": "from outside to a published port",
+}
+
+
+def _loss(losses: Sequence[Lost], network: Network) -> Finding:
+    ways = [f"{_WAYS[lost.way]} ({lost.family})" for lost in losses]
+    text = f"packets of the network {network.name!r} do not arrive: {losses[0].why}"
+    minor = all(lost.way == "published" or (lost.way == "gateway" and lost.by) for lost in losses)
+    level = INFO if losses[0].by == "route" else WARNING if minor else ERROR
+    evidence = f"in a copy of this host, they are lost {', '.join(ways)}"
+    return obstacle("packets_lost", text, evidence, _REMEDIES[losses[0].by], level)
+
+
+_REMEDIES = {
+    "rule": "add a rule before it that accepts the traffic of the network",
+    "policy": 'accept the traffic of the network, for example with a plugin of the type "firewall" in its chain',
+    "link": "set it up (ip link set NAME up)",
+    "route": "none, if its containers do not have to reach anything else",
+    "rp_filter": "set the sysctl rp_filter of the interface to 2 or 0, or route answers by the same interface",
+    "": "compare the routes and addresses of the host with those that the network needs",
+}
 
 
 class NetworkCauses:
@@ -366,7 +416,7 @@ class NetworkCauses:
         """Yield what single plugins need of the host."""
         kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
         if is_multus(plugin):
-            from .multus import multus_obstacles
+            from ..checks.multus import multus_obstacles
 
             yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":

@@ -8,9 +8,8 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins, readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.readiness import Readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -20,6 +19,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Observation
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import Readiness
 
 ALL = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 BRIDGE = {"type": "bridge", "isGateway": True, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
@@ -71,6 +73,8 @@ def ready_host(tmp_path, monkeypatch):
         readiness, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
     )
     monkeypatch.setattr(cri, "cri_status", made.status)
+    # Experiments are made on real hosts.
+    monkeypatch.setattr(readiness, "try_networks", lambda subjects: [Observation() for _subject in subjects])
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
@@ -103,6 +107,12 @@ def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(ready_host):
     assert ready_host.levels() == [("info", "not_cni")]
     ready_host.kubelet = True
     assert ready_host.levels() == [("error", "cri_disabled")]
+
+
+def test_a_runtime_that_starts_no_container_is_an_error(ready_host):
+    ready_host.containerd.reads, ready_host.containerd.notes = False, ["podman 5 has no CNI"]
+    ready_host.containerd.refuses = "podman 5 has no CNI"
+    assert ready_host.levels() == [("error", "no_cni")]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import readiness
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.readiness import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -16,6 +14,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.confirm import confirm
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Observation
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
 CHAIN = [[{"type": "loopback"}]]
@@ -58,6 +59,8 @@ def ready_host(tmp_path, monkeypatch):
     (tmp_path / "net.d" / "10-fleet.conflist").write_text(NETWORK)
     made = Host(tmp_path / "net.d", tmp_path / "state")
     monkeypatch.setattr(cri, "cri_status", made.status)
+    # Experiments are made on real hosts.
+    monkeypatch.setattr(readiness, "try_networks", lambda subjects: [Observation() for _subject in subjects])
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [made.runtime])
     # The obstacles themselves have tests of their own.
     monkeypatch.setattr(readiness.NetworkCauses, "find", lambda _causes: list(made.obstacles))

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole firewall of a namespace as its tools write it, to be put into another namespace."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from .. import commands
+from ..errors import HostError
+from ..json_text import parse_json
+from .chains import (
+    FAMILIES,
+    LEGACY,
+    NFT,
+    NFT_FAMILIES,
+    NFTABLES,
+    NOT_INSTALLED,
+    TABLE,
+    FoundChains,
+    dump_iptables,
+    parse_iptables,
+    printed,
+    tool,
+)
+
+
+class FirewallDump:
+    """The rules of this thread's namespace. ``missing``: why some are not in it, each as a clause."""
+
+    def __init__(self) -> None:
+        self.missing: List[str] = []
+        self._iptables: Dict[Tuple[str, str], str] = {}
+        self._tables: Dict[Tuple[str, str], str] = {}
+        self._nft = commands.find_command("nft")
+        self._ipset = commands.find_command("ipset")
+        self._sets = printed([self._ipset, "save"]) if self._ipset is not None else ""
+        tables = self._list_tables()
+        for family in FAMILIES:
+            kinds = {kind for kind, its_family in NFT_FAMILIES.items() if its_family == family}
+            self._read_iptables(LEGACY, family, True)
+            # Without tables of its family, iptables-nft has nothing to show.
+            shown = self._read_iptables(NFT, family, any(kind in kinds for kind, _name in tables))
+            tables = [(kind, name) for kind, name in tables if kind not in kinds or name not in shown]
+        for kind, name in tables:
+            self._tables[kind, name] = printed([str(self._nft), "-s", "list", "table", kind, name])
+
+    def _list_tables(self) -> List[Tuple[str, str]]:
+        if self._nft is None:
+            self.missing.append("nft is not installed, so that rules of nftables are not known")
+            return [(kind, "") for kind in NFT_FAMILIES]
+        entries: Any = parse_json(printed([self._nft, "-j", "list", "tables"]))["nftables"]
+        return [(entry[TABLE]["family"], entry[TABLE]["name"]) for entry in entries if TABLE in entry]
+
+    def _read_iptables(self, backend: str, family: str, has_tables: bool) -> List[str]:
+        """Read one backend; return the tables that it shows."""
+        found = FoundChains()
+        try:
+            text = dump_iptables(backend, family, has_tables)
+        except HostError as error:
+            self.missing.append(error.msg)
+            return []
+        shown = parse_iptables(found, backend, family, text)
+        self.missing += [error.msg for error in found.unread.values()]
+        if shown:
+            self._iptables[backend, family] = text
+        return list(shown)
+
+    @property
+    def rules(self) -> List[Any]:
+        """All rules, without counters and times."""
+        lines = [
+            (*place, [line.partition(" [")[0] for line in text.splitlines() if not line.startswith("#")])
+            for place, text in self._iptables.items()
+        ]
+        return [lines, sorted(self._tables.items()), self._sets]
+
+    def restore(self) -> List[str]:
+        """Make the rules in this thread's namespace. Return what could not be made, each as a clause."""
+        failed = []
+        if self._ipset is not None and self._sets:
+            # Rules of iptables name them.
+            try:
+                printed([self._ipset, "restore"], self._sets.encode("utf-8", "surrogateescape"))
+            except HostError as error:
+                failed.append(f"the sets of ipset cannot be made again: {error.msg}")
+        for (backend, family), text in self._iptables.items():
+            try:
+                path = tool(backend, family, "restore")
+                if path is None:
+                    raise HostError(f"{FAMILIES[family]}-restore is not installed", code=NOT_INSTALLED)
+                printed([path], text.encode("utf-8", "surrogateescape"))
+            except HostError as error:
+                failed.append(f"the rules of {backend} ({family}) cannot be made again: {error.msg}")
+        for (kind, name), text in self._tables.items():
+            try:
+                printed([str(self._nft), "-f", "-"], text.encode("utf-8", "surrogateescape"))
+            except HostError as error:
+                failed.append(f"the table {name} of {NFTABLES} ({kind}) cannot be made again: {error.msg}")
+        return failed

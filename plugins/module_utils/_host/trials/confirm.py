@@ -1,0 +1,82 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the runtimes have loaded what was written, and their containers would get it."""
+
+from __future__ import annotations
+
+import time
+from typing import Collection, List, Optional, Tuple
+
+from ..problems import ERROR
+from ..runtimes.asking import ANSWER, ask_until, mismatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..networks.plan import ConfPlan
+    from ..runtimes.effective import Effective
+    from ..runtimes.runtime import Runtime
+
+# A load takes milliseconds once the runtime has noticed the file.
+DEADLINE = 2.0
+
+Answer = Tuple[Optional[bool], List[str]]
+
+
+def confirm_plan(plan: ConfPlan, bin_dirs: Collection[str]) -> Optional[bool]:
+    """Return whether runtimes have loaded what a plan has written, None if that is not known; warn if they have not.
+
+    Those that have to be restarted are not asked.
+    """
+    confirmed, texts = confirm(plan.judged, plan.restarting, bin_dirs) if plan.judged is not None else (None, [])
+    for text in texts:
+        plan.warn("not_confirmed", text)
+    return confirmed
+
+
+def confirm(
+    effective: Effective,
+    restarting: Collection[str] = (),
+    bin_dirs: Collection[str] = (),
+    deadline: float = DEADLINE,
+) -> Answer:
+    """Ask the runtimes until *deadline* seconds have passed which networks they have loaded.
+
+    Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
+    network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
+    that are not running, read another directory, or are in *restarting* are not asked.
+    """
+    from .readiness import all_of
+
+    end = time.monotonic() + deadline
+    asked = effective.asked(restarting)
+    answers = [_confirm_one(effective, runtime, list(bin_dirs), end) for runtime in asked]
+    confirmed = all_of([answer for answer, _texts in answers])
+    return confirmed, [text for _answer, texts in answers for text in texts]
+
+
+def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], end: float) -> Answer:
+    verdict = runtime.verdict
+    end += runtime.settles
+    answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
+    refusal = runtime.why_no_answer() if answer.status is None else ""
+    if refusal:
+        from .readiness import not_loaded
+
+        found = not_loaded(runtime, refusal)
+        return False, [f"{found.what} ({found.evidence}); {found.remedy}"]
+    if answer.status is None:
+        return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
+    if answer.why:
+        return False, [f"{answer.why}; check its log, or restart it"]
+    if verdict.network is None and not verdict.networks:
+        # It agrees that there is none, which is no network for a container.
+        return None, []
+    # Imported late: a run that changes nothing asks nobody.
+    from .readiness import Readiness
+
+    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime)
+    if row.ready:
+        return True, []
+    if row.ready is None:
+        return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
+    texts = [f"{found.what} ({found.evidence}); {found.remedy}" for found in row.obstacles if found.level == ERROR]
+    return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]

@@ -1,0 +1,375 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a network works: ADD, packets, CHECK and DEL of two containers in a private copy of the host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ...libcni import gojson
+from ...libcni.api import CNIConfig, RuntimeConf
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.errors import CNIError, PluginError
+from ...libcni.files import read_file
+from ...libcni.invoke import find_in_path
+from ..addresses import family_of, packed, result_addresses
+from ..binaries.types import types_of
+from ..errors import HostError
+from ..executor import SafeExecutor
+from ..firewall.dump import FirewallDump
+from ..json_text import parse_json
+from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
+from ..netlink import host_addresses, links
+from ..netns import Netns, visit
+from ..plan import workers_of
+from ..processes import processes
+from ..secrets import one_line, scrub, secrets_of
+from .host_copy import OUTSIDE, HostCopy
+from .memory import Memory
+from .packets import Flow, Loss, Trace, answers, connects
+from .private_host import STORE, new_netns, work_apart
+from .real_names import private_store
+
+# Seconds for a plugin, for a network, and for all of a host.
+_TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 20.0
+_LARGEST_LEASE = 4096
+# Which sysctls tuning may set (plugins/meta/tuning).
+_ALLOWED = "/etc/cni/tuning/allowlist.conf"
+_IFNAME = "eth0"
+_PUBLISHED, _INSIDE = 61998, 8080
+_MAPPING = [{"hostPort": _PUBLISHED, "containerPort": _INSIDE, "protocol": "tcp"}]
+_ARGUMENTS = [
+    ("IgnoreUnknown", "1"),
+    ("K8S_POD_NAMESPACE", "default"),
+    ("K8S_POD_NAME", "podwire-experiment"),
+    ("K8S_POD_INFRA_CONTAINER_ID", "podwire-experiment"),
+]
+_FAMILIES: Dict[int, str] = {socket.AF_INET: "IPv4", socket.AF_INET6: "IPv6"}
+
+
+class Lost(NamedTuple):
+    """Packets that do not arrive: on which ``way``, in which family, ``by`` what, and that as a clause."""
+
+    way: str
+    family: str
+    by: str
+    why: str
+
+
+class Failure(NamedTuple):
+    """A verb that failed, what the plugin said, and its code (0: no plugin did)."""
+
+    verb: str
+    said: str
+    code: int
+
+
+class Observation(NamedTuple):
+    """What an experiment has shown.
+
+    ``unknown``: why there was none, or it is not the whole truth, "" if it is. ``failed``: the first verb that did.
+    ``lost``: packets. ``left``: what DEL left behind. ``tried``: the ways of packets.
+    """
+
+    unknown: str = ""
+    failed: Optional[Failure] = None
+    lost: Sequence[Lost] = ()
+    left: Sequence[str] = ()
+    tried: Sequence[str] = ()
+
+
+class Subject(NamedTuple):
+    """A network to try: as a runtime loads it, and where that finds plugins."""
+
+    name: str
+    version: str
+    plugins: Sequence[Mapping[str, Any]]
+    bin_dirs: Sequence[str]
+
+
+class Experiment:
+    """One network in a private copy of *host*."""
+
+    def __init__(self, subject: Subject, host: HostCopy) -> None:
+        self._subject = subject
+        self._host = host
+        self._leases: Dict[str, bytes] = {}
+        self.unknown = next(filter(None, map(_why_never, subject.plugins)), "")
+        plugins: List[Any] = [gojson.loads(gojson.dumps(plugin)) for plugin in subject.plugins]
+        for number, plugin in enumerate(plugins):
+            self._use_copies(plugin, number)
+        self._config: NetworkConfigList = network_conf_from_bytes(
+            gojson.dumps({"cniVersion": subject.version, "name": subject.name, "plugins": plugins})
+        )
+        mapped = any(member_of(object_of(plugin, "capabilities"), "portmappings") is True for plugin in plugins)
+        self._capability_args: Dict[str, Any] = {"portMappings": _MAPPING} if mapped else {}
+
+    def _use_copies(self, plugin: Dict[str, Any], number: int) -> None:
+        """Let a plugin write to copies of its directories."""
+        if text_of(plugin, "type") == "tuning":
+            put_member(plugin, "dataDir", None)
+        ipam, real = object_of(plugin, "ipam"), lease_dir(plugin)
+        if text_of(ipam, "type") != HOST_LOCAL or not real:
+            return
+        # Instead of all spellings: host-local would take another one that sorts after it.
+        put_member(ipam, "dataDir", private_store(number))
+        put_member(plugin, "ipam", ipam)
+        folder = os.path.join(real, self._subject.name)
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    target = os.path.join(private_store(number), self._subject.name, name)
+                    self._leases[target] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+
+    @property
+    def memory(self) -> Memory:
+        """What was seen when everything that goes in was the same."""
+        programs = [
+            _identity(name, self._subject.bin_dirs)
+            for name in types_of([dict(plugin) for plugin in self._subject.plugins])
+        ]
+        leases = sorted(self._leases.items())
+        given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest()]
+        return Memory("experiments", f"{self._subject.name}/{self._subject.bin_dirs}", repr(given))
+
+    # ---- in the private host
+
+    def work(self) -> bytes:
+        """Try the network, and return what was seen, as :meth:`understand` expects it."""
+        outside = Netns(new_netns("outside"))
+        self._host.make(outside)
+        for path, content in self._leases.items():
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as stream:
+                stream.write(content)
+        seen = self._try(outside)
+        return json.dumps(seen._asdict()).encode()
+
+    def _try(self, outside: Netns) -> Observation:
+        cni = CNIConfig(
+            list(self._subject.bin_dirs), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor()
+        )
+        rules = FirewallDump().rules
+        runtimes, results = [], []
+        for number in (1, 2):
+            runtime = RuntimeConf(
+                f"podwire-experiment-{number}",
+                new_netns(f"container{number}"),
+                _IFNAME,
+                _ARGUMENTS,
+                self._capability_args if number == 1 else {},
+            )
+            runtimes.append(runtime)
+            try:
+                results.append(cni.add_network_list(self._config, runtime).to_dict())
+            except CNIError as error:
+                return Observation(self._doubt(), self._failure("ADD", error))
+            if number == 1:
+                # The next container changes the MAC of a bridge, which some releases take for a fault.
+                failed = self._why_failed("CHECK", partial(cni.check_network_list, self._config, runtime))
+        ways = _Ways(self._host, outside, [Netns(runtime.net_ns) for runtime in runtimes], results)
+        seen = Observation(
+            self._doubt(), None, ways.find(self._subject.plugins, bool(self._capability_args)), (), ways.tried
+        )
+        for runtime in runtimes:
+            left = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime))
+            failed = left or failed
+        seen = seen._replace(failed=failed)
+        return seen._replace(left=self._left(runtimes, results, rules))
+
+    def _doubt(self) -> str:
+        return "; ".join(self._host.doubts)
+
+    def _why_failed(self, verb: str, call: Callable[[], None]) -> Optional[Failure]:
+        try:
+            call()
+        except CNIError as error:
+            return self._failure(verb, error)
+        return None
+
+    def _failure(self, verb: str, error: CNIError) -> Failure:
+        known = secrets_of([gojson.loads(self._config.bytes)])
+        said = one_line(scrub(error.msg if isinstance(error, PluginError) else str(error), known))
+        return Failure(verb, said, error.code if isinstance(error, PluginError) else 0)
+
+    def _left(self, runtimes: Sequence[RuntimeConf], results: Sequence[Mapping[str, Any]], before: Any) -> List[str]:
+        left = []
+        names = [address for result in results for address in _addresses(result)]
+        for number in range(len(self._subject.plugins)):
+            folder = os.path.join(private_store(number), self._subject.name)
+            left += [f"the lease of {name}" for name in names if os.path.exists(os.path.join(folder, name))]
+        own = [*names, *(runtime.container_id for runtime in runtimes)]
+        old = set(repr(before).split("'"))
+        left += [
+            f"the rule {line.strip()}"
+            for line in dict.fromkeys(repr(FirewallDump().rules).replace("\\n", "'").split("'"))
+            if line not in old and any(name in line for name in own)
+        ]
+        for runtime in runtimes:
+            inside = visit([Netns(runtime.net_ns)], links).get(runtime.net_ns, {})
+            left += [f"the interface {link.name}" for link in inside.values() if link.name == _IFNAME]
+        return left
+
+
+class _Ways:
+    """The ways of packets that a network promises. ``tried``: their names."""
+
+    def __init__(
+        self, host: HostCopy, outside: Netns, containers: Sequence[Netns], results: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._host = host
+        self._outside = outside
+        self._containers = containers
+        self._results = results
+        self._lost: List[Lost] = []
+        self.tried: List[str] = []
+
+    def find(self, plugins: Sequence[Mapping[str, Any]], mapped: bool) -> List[Lost]:
+        first, second = self._containers
+        ours, theirs = (_addresses(result) for result in self._results)
+        routed = {family_of(str(route.get("dst"))) for route in self._results[0].get("routes") or [] if _is_all(route)}
+        if not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
+            # Then others route to the containers, or nobody does.
+            self._host.route_back(self._outside, ours)
+        flows = []
+        if not any(_isolates(plugin) for plugin in plugins):
+            flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
+        for family in routed.intersection(map(family_of, ours)):
+            if self._host.leads_outside(family):
+                flows.append(("outside", Flow(first, self._outside, OUTSIDE[family], 8082, 8082)))
+            else:
+                self._lost.append(Lost("outside", _FAMILIES[family], "route", "the host has no default route"))
+        if mapped:
+            uplinks = self._host.uplinks()
+            for family in dict.fromkeys(map(family_of, ours)):
+                address, name = uplinks.get(family, ("", ""))
+                if name and not self._host.is_up(name):
+                    why = f"the interface {name} of the host is down"
+                    self._lost.append(Lost("published", _FAMILIES[family], "link", why))
+                elif name:
+                    flows.append(("published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE)))
+        with Trace() as trace:
+            for gateway in self._gateways():
+                self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
+            for way, flow in flows:
+                self._test(way, flow.address, partial(connects, flow, trace), trace)
+        return self._lost
+
+    def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
+        family = _FAMILIES[family_of(address)]
+        self.tried.append(f"{way} {family}")
+        if attempt():
+            return
+        unexplained = [lost.why for lost in self._lost if lost.family == family and not lost.by]
+        # One search for what nothing explains takes long enough.
+        loss = Loss("", unexplained[0]) if unexplained else trace.explain(attempt)
+        # A host that is busy, or slow, has a second chance.
+        if loss.by or unexplained or not attempt():
+            self._lost.append(Lost(way, family, *loss))
+
+    def _gateways(self) -> List[str]:
+        """Return the gateways that answer: they are addresses of the host, or routers outside."""
+        ips = self._results[0].get("ips") or []
+        named = dict.fromkeys(str(entry["gateway"]) for entry in ips if packed(str(entry.get("gateway") or "")))
+        known = {*host_addresses(), *(packed(gateway.address) for gateway in self._host.gateways)}
+        return [gateway for gateway in named if packed(gateway) in known]
+
+
+def _addresses(result: Mapping[str, Any]) -> List[str]:
+    addresses = [entry.partition("/")[0] for entry in result_addresses(result)]
+    return [address for address in addresses if address != "::1" and not address.startswith("127.")]
+
+
+def _is_all(route: Mapping[str, Any]) -> bool:
+    return str(route.get("dst")) in ("0.0.0.0/0", "::/0")
+
+
+def _isolates(plugin: Mapping[str, Any]) -> bool:
+    """Tell whether a plugin keeps the containers of its network apart."""
+    kind = text_of(plugin, "type")
+    return (
+        member_of(plugin, "portisolation") is True
+        or (kind == "firewall" and text_of(plugin, "ingressPolicy") == "isolated")
+        or (kind == "macvlan" and text_of(plugin, "mode") in ("private", "vepa", "passthru"))
+    )
+
+
+def _why_never(plugin: Mapping[str, Any]) -> str:
+    """Return why a plugin cannot be tried, "" if it can."""
+    kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")
+    for name in filter(None, (kind, ipam)):
+        if name not in REFERENCE:
+            return f"what the plugin {name} talks to cannot be copied"
+    if "dhcp" in (kind, ipam):
+        return "addresses of dhcp come from a server"
+    if member_of(plugin, "linkincontainer"):
+        return f"the parent of {kind} is in the container"
+    if kind == "host-device" and not text_of(plugin, "device"):
+        return "host-device names its device by hardware"
+    if kind == "firewall" and text_of(plugin, "backend") != "iptables" and processes("firewalld"):
+        return "firewalld cannot be copied"
+    return ""
+
+
+def _identity(plugin: str, bin_dirs: Sequence[str]) -> List[Any]:
+    """Return what differs if another program was installed as a plugin."""
+    try:
+        path = find_in_path(plugin, bin_dirs)
+        status = os.stat(path)
+    except (CNIError, OSError) as error:
+        return [str(error)]
+    return [path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode]
+
+
+def _content(path: str) -> bytes:
+    try:
+        return read_file(path, _LARGEST_LEASE)
+    except OSError:
+        return b""
+
+
+def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
+    """Try networks in private copies of this host, several at a time; return the observations in their order."""
+    observations: List[Union[Observation, None]] = [None] * len(subjects)
+    try:
+        host = HostCopy()
+    except HostError as error:
+        return [Observation(f"this host cannot be copied: {error.msg}") for _subject in subjects]
+    waiting: List[Tuple[int, Callable[[], bytes], Memory]] = []
+    for number, subject in enumerate(subjects):
+        try:
+            experiment = Experiment(subject, host)
+        except (CNIError, HostError) as error:
+            observations[number] = Observation(failed=Failure("ADD", str(error), 0))
+            continue
+        if experiment.unknown:
+            observations[number] = Observation(experiment.unknown)
+            continue
+        memory = experiment.memory
+        seen = memory.read()
+        if seen is not None:
+            observations[number] = _understood(seen)
+        else:
+            waiting.append((number, experiment.work, memory))
+    needed = [path for subject in subjects for path in subject.bin_dirs]
+    works = [work for _number, work, _memory in waiting]
+    given = work_apart(works, needed, workers_of(), _EACH, _TOTAL) if works else []
+    for (number, _work, memory), answer in zip(waiting, given):
+        observation = observations[number] = _understood(answer)
+        if isinstance(answer, bytes) and not observation.unknown:
+            memory.write(answer)
+    return [observation or Observation("there was no experiment") for observation in observations]
+
+
+def _understood(given: Union[bytes, HostError]) -> Observation:
+    if isinstance(given, HostError):
+        late = f"there was no time to try it within {_TOTAL:g} s"
+        return Observation(late if given.code == "too_many" else f"no copy of this host could be made: {given.msg}")
+    data = parse_json(given)
+    failed = data["failed"] and Failure(*data["failed"])
+    lost = [Lost(*map(str, entry)) for entry in data["lost"]]
+    return Observation(str(data["unknown"]), failed, lost, list(map(str, data["left"])), list(map(str, data["tried"])))

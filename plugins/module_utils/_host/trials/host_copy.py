@@ -1,0 +1,318 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""A copy of the host's network for experiments: interfaces, addresses, routes, sysctls and the firewall, both backends.
+
+Bridges are made with their settings. Every other interface is a stand-in, one end of a veth, so that macvlans and VLANs
+can be made on it; its other end is in a namespace that plays what is outside: it has the addresses of the host's
+gateways, and answers from everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import socket
+import struct
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
+from ..addresses import family_of
+from ..errors import HostError
+from ..firewall.dump import FirewallDump
+from ..kernel.links import NotInPlace
+from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, read_objects
+from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
+from ..kernel.writer import Writer
+from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
+from ..netns import Netns, visit
+from .surroundings import make_bridge
+
+OUTSIDE: Dict[int, str] = {socket.AF_INET: "198.19.255.254", socket.AF_INET6: "2001:2:0:ffff::fe"}
+"""Addresses for benchmarks (RFC 2544, RFC 5180), which stand for all that the default route leads to."""
+
+# Those with the lowest indexes are made: the host's own, and not each container's.
+_MOST_LINKS = 64
+# Those of one host, and not of the whole Internet.
+_MOST_ROUTES = 2000
+_PEER = "outside"
+_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
+_NODAD, _PERMANENT = 0x02, 0x80
+_FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
+# A duplicate is searched for a second, and there is none in a copy.
+_NO_DETECTION = ("accept_dad", "dad_transmits")
+_WITHOUT_DETECTION = tuple(f"ipv6/conf/{name}/accept_dad" for name in ("all", "default"))
+
+
+class Gateway(NamedTuple):
+    """A router on the link *name*."""
+
+    family: int
+    name: str
+    address: str
+
+
+class HostCopy:
+    """What this thread's namespace has, read once; :meth:`make` makes it again in a private host.
+
+    ``doubts``: what is not the same there, each as a clause.
+    """
+
+    def __init__(self) -> None:
+        self.state = read_objects()
+        self.sysctls = read_globals()
+        self.defaults = interface_defaults()
+        self.firewall = FirewallDump()
+        self.doubts = list(self.firewall.missing)
+        self.links = [str(key[1]) for key in self.state if key[0] == "link" and key[1] != "lo"][:_MOST_LINKS]
+
+    def digest(self) -> bytes:
+        """Return a digest of all that was read."""
+        objects = sorted(f"{key} {found.value}" for key, found in self.state.items() if key[0] not in ("neigh", "fdb"))
+        sysctls = sorted(f"{key} {found.value}" for key, found in self.sysctls.items())
+        text = repr([objects, sysctls, sorted(self.defaults.items()), self.firewall.rules])
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    @property
+    def gateways(self) -> List[Gateway]:
+        """The routers of default routes."""
+        found = []
+        for key, route in self.state.items():
+            if key[0] == "route" and key[2] == MAIN_TABLE and str(key[3]) == "default/0" and route.value["gw"]:
+                found.append(Gateway(int(key[1]), str(key[7]), route.value["gw"]))
+        return found
+
+    def leads_outside(self, family: int) -> bool:
+        """Tell whether the host has a default route of *family* over an interface that is copied."""
+        return any(
+            key[0] == "route" and key[1:4] == (family, MAIN_TABLE, "default/0") and key[7] in self.links
+            for key in self.state
+        )
+
+    def uplinks(self) -> Dict[int, Tuple[str, str]]:
+        """Return an address of the host of each family that outside can reach, and its interface.
+
+        That of the default route comes first.
+        """
+        leading = {str(key[7]) for key in self.state if key[0] == "route" and str(key[3]) == "default/0"}
+        peers = self._peers()
+        found: Dict[int, Tuple[str, str]] = {}
+        for name, address, _prefix in sorted(self._own_addresses(), key=lambda entry: entry[0] not in leading):
+            if name in peers:
+                found.setdefault(family_of(address), (address, name))
+        return found
+
+    def is_up(self, name: str) -> bool:
+        return bool(self.state["link", name].value["flags"] & 1)
+
+    # ---- in the private host
+
+    def make(self, outside: Netns) -> None:
+        """Make it in this thread's namespace, and what is beyond its interfaces in *outside*."""
+        for name in _WITHOUT_DETECTION:
+            with contextlib.suppress(OSError):
+                write_global(name, "0")
+        self._make_links(outside)
+        self._put_settings()
+        self._put_all("vlan")
+        self._put_all("addr")
+        self._put_all("neigh")
+        self._put_routes()
+        self._fill_outside(outside)
+        self.doubts += self.firewall.restore()
+
+    def _tolerate(self, what: str, put: Callable[..., None], *arguments: Any) -> None:
+        try:
+            put(*arguments)
+        except (HostError, OSError, NotInPlace) as error:
+            self.doubts.append(f"{what} could not be copied ({getattr(error, 'msg', '') or error})")
+
+    def _make_links(self, outside: Netns) -> None:
+        bridges = [name for name in self.links if self.state["link", name].value["kind"] == "bridge"]
+        with outside, Dumps() as dumps:
+            dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
+            for name in bridges:
+                make_bridge(name, self.state["link", name])
+                # Else its ports would forward nothing for half a minute.
+                with contextlib.suppress(OSError), open(f"/sys/class/net/{name}/bridge/stp_state", "w") as stream:
+                    stream.write("0")
+            for number, name in enumerate(name for name in self.links if name not in bridges):
+                self._make_stand_in(dumps, name, f"{_PEER}{number}", outside.fd)
+            indexes = {str(key[1]): found.ifindex for key, found in read_objects().items() if key[0] == "link"}
+            for name in self.links:
+                value, index = self.state["link", name].value, indexes[name]
+                if value["master"] in bridges:
+                    dumps.change(
+                        _NEW_LINK, LINK.pack(0, 0, index, 0, 0) + pack_attribute(10, _u32(indexes[value["master"]]))
+                    )
+                dumps.change(_NEW_LINK, LINK.pack(0, 0, index, value["flags"] & 1, 1))
+
+    def _make_stand_in(self, dumps: Dumps, name: str, peer: str, outside: int) -> None:
+        value = self.state["link", name].value
+        other = pack_attribute(3, peer.encode() + b"\0") + pack_attribute(28, _u32(outside))
+        other += pack_attribute(4, _u32(value["mtu"]))
+        kind = pack_nested(
+            18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, LINK.pack(0, 0, 0, 0, 0) + other))
+        )
+        body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, _u32(value["mtu"]))
+        mac = bytes.fromhex(value["mac"])
+        if len(mac) == 6 and not mac[0] & 1 and any(mac):
+            body += pack_attribute(1, mac)
+        dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + body + kind, CREATE | EXCLUSIVE)
+
+    def _put_settings(self) -> None:
+        """Set the sysctls. Forwarding comes first: it sets others."""
+        present = read_globals()
+        for key in sorted(self.sysctls, key=lambda key: key[1] not in _FORWARDING):
+            wanted, there = self.sysctls[key].value, present.get(key)
+            if there is not None and there.value != wanted and str(key[1]) not in _WITHOUT_DETECTION:
+                # Some are the kernel's and no namespace's.
+                with contextlib.suppress(OSError):
+                    write_global(str(key[1]), wanted)
+        for (kind, name), number in self.defaults.items():
+            if name not in _NO_DETECTION:
+                with contextlib.suppress(OSError):
+                    write_interface(kind, "default", name, number)
+        now = read_objects()
+        for link in self.links:
+            for kind in (CONF4, CONF6):
+                values = now[kind, link].value
+                for place, (name, number) in enumerate(zip(compared_names(kind), self.state[kind, link].value)):
+                    if name and name not in _NO_DETECTION and place < len(values) and values[place] != number:
+                        with contextlib.suppress(OSError):
+                            write_interface(kind, link, name, number)
+
+    def _copied(self, kind: str, place: int) -> Iterator[Tuple[ObjectKey, KernelObject]]:
+        known = {*self.links, "lo", ""}
+        return ((key, found) for key, found in self.state.items() if key[0] == kind and key[place % len(key)] in known)
+
+    def _put_all(self, kind: str) -> None:
+        present = read_objects()
+        with Writer("", {"": self.state}, {}) as writer:
+            for key, found in self._copied(kind, 1):
+                if key not in present and not (kind == "addr" and str(key[2]).startswith("fe80:")):
+                    self._tolerate(" ".join(map(str, key)), writer.put, key, found, None)
+
+    def _put_routes(self) -> None:
+        """Put routes and routing rules, those on a link before those that need its addresses."""
+        present = read_objects()
+        with Writer("", {"": self.state}, {}) as writer:
+            for key, found in self.state.items():
+                if key[0] == "rule" and key not in present:
+                    self._tolerate("a routing rule", writer.put, key, found, None)
+            for key, found in present.items():
+                if key[0] == "rule" and key not in self.state:
+                    self._tolerate("a routing rule", writer.drop, key, found)
+            routes = [entry for entry in self._copied("route", -1) if entry[0] not in present]
+            if len(routes) > _MOST_ROUTES:
+                self.doubts.append(f"only {_MOST_ROUTES} of {len(routes)} routes are copied")
+                del routes[_MOST_ROUTES:]
+            for key, found in sorted(routes, key=lambda entry: bool(entry[1].value["gw"])):
+                if key[2] != LOCAL_TABLE:
+                    self._tolerate(f"the route to {key[3]}", self._put_route, writer, key, found)
+
+    @staticmethod
+    def _put_route(writer: Writer, key: ObjectKey, found: KernelObject) -> None:
+        try:
+            writer.put(key, found, None)
+        except OSError as error:
+            if error.errno != errno.EEXIST:
+                raise
+
+    def _peers(self) -> Dict[str, str]:
+        """Return for each interface the other end outside; of a bridge, that of its first port."""
+        others = [name for name in self.links if self.state["link", name].value["kind"] != "bridge"]
+        peers = {name: f"{_PEER}{number}" for number, name in enumerate(others)}
+        for name in set(self.links) - set(others):
+            ports = [port for port in others if self.state["link", port].value["master"] == name]
+            if ports:
+                peers[name] = peers[ports[0]]
+        return peers
+
+    def _fill_outside(self, outside: Netns) -> None:
+        peers, gateways = self._peers(), self.gateways
+        first = {gateway.family: peers.get(gateway.name) for gateway in reversed(gateways)}
+        for family in OUTSIDE:
+            if family not in first:
+                leading = (str(key[7]) for key in self.state if key[:4] == ("route", family, MAIN_TABLE, "default/0"))
+                first[family] = next((peers[name] for name in leading if name in peers), None)
+        visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
+
+    def route_back(self, outside: Netns, addresses: Sequence[str]) -> None:
+        """Route *addresses* from outside to the host."""
+        via = self.uplinks()
+
+        def work() -> None:
+            with Dumps() as dumps:
+                for address in addresses:
+                    family = family_of(address)
+                    if family in via:
+                        raw, router = (socket.inet_pton(family, text) for text in (address, via[family][0]))
+                        body = pack_attribute(1, raw) + pack_attribute(5, router)
+                        head = ROUTE.pack(family, len(raw) * 8, 0, 0, MAIN_TABLE, 4, 0, 1, 0)
+                        with contextlib.suppress(OSError):
+                            dumps.change(_NEW_ROUTE, head + body, CREATE)
+
+        visit([outside], work)
+
+    def _own_addresses(self) -> List[Tuple[str, str, int]]:
+        """Return (interface, address, length of the prefix)."""
+        own = [(str(key[1]), str(key[2]), int(key[3])) for key, _found in self._copied("addr", 1)]
+        return [entry for entry in own if not entry[1].startswith("fe80:")]
+
+
+def _answer(
+    peers: Dict[str, str], gateways: List[Gateway], first: Dict[int, Optional[str]], own: List[Tuple[str, str, int]]
+) -> None:
+    """Have the addresses of gateways and of a neighbour, and routes back to the host and to all over its uplink."""
+    with Dumps() as dumps:
+        dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
+        for name in ("ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"):
+            write_global(name, "0")
+        for family, address in OUTSIDE.items():
+            _add_address(dumps, family, address, 1)
+        indexes = {name: socket.if_nametoindex(name) for name in set(peers.values())}
+        for index in indexes.values():
+            dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 1, 1))
+        for gateway in gateways:
+            if gateway.name in peers:
+                _add_address(dumps, gateway.family, gateway.address, indexes[peers[gateway.name]])
+        for name, address, prefix in own:
+            if name in peers:
+                _add_route(dumps, address, indexes[peers[name]])
+                neighbour = next((ip for ip in _first_of(address, prefix) if ip not in {entry[1] for entry in own}), "")
+                if neighbour:
+                    _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
+        for family, peer in first.items():
+            if peer is not None:
+                head = ROUTE.pack(family, 0, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
+                dumps.change(_NEW_ROUTE, head + pack_attribute(4, _u32(indexes[peer])), CREATE)
+
+
+def _first_of(address: str, prefix: int) -> Iterator[str]:
+    """Yield the first addresses of the subnet of an address."""
+    family = family_of(address)
+    raw = socket.inet_pton(family, address)
+    host_bits = len(raw) * 8 - prefix
+    base = int.from_bytes(raw, "big") >> host_bits << host_bits
+    for number in range(1, min(4, (1 << host_bits) - 1)):
+        yield socket.inet_ntop(family, (base + number).to_bytes(len(raw), "big"))
+
+
+def _add_address(dumps: Dumps, family: int, address: str, index: int) -> None:
+    raw = socket.inet_pton(family, address)
+    head = ADDRESS.pack(family, len(raw) * 8, _PERMANENT | (_NODAD if family == socket.AF_INET6 else 0), 0, index)
+    with contextlib.suppress(FileExistsError):
+        dumps.change(_NEW_ADDRESS, head + pack_attribute(2, raw) + pack_attribute(1, raw), CREATE | EXCLUSIVE)
+
+
+def _add_route(dumps: Dumps, address: str, index: int) -> None:
+    family = family_of(address)
+    raw = socket.inet_pton(family, address)
+    head = ROUTE.pack(family, len(raw) * 8, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
+    with contextlib.suppress(FileExistsError):
+        dumps.change(_NEW_ROUTE, head + pack_attribute(1, raw) + pack_attribute(4, _u32(index)), CREATE | EXCLUSIVE)
+
+
+def _u32(number: int) -> bytes:
+    return struct.pack("=I", number)

@@ -1,0 +1,289 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Sends packets between the namespaces of a private host, and finds what drops them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import struct
+import time
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple, TypeVar
+
+from ...libcni.kernel import attributes_in, decode_text, messages
+from .. import commands
+from ..addresses import family_of
+from ..errors import HostError
+from ..firewall.chains import FAMILIES, LEGACY, printed, tool
+from ..kernel.sysctls import read_globals, write_global
+from ..netns import Netns, visit
+
+# Seconds for an attempt; a lost SYN is sent again after one, and an echo request after some.
+_DEADLINE, _AGAIN = 2.5, 0.4
+# Protocol, types of request and reply, and the length of the header that a raw socket reads.
+_ECHO: Dict[int, Tuple[int, int, int, int]] = {
+    socket.AF_INET: (socket.IPPROTO_ICMP, 8, 0, 20),
+    socket.AF_INET6: (socket.IPPROTO_ICMPV6, 128, 129, 0),
+}
+_NETFILTER, _TRACE_GROUP = 12, 9
+_TRACE = 10 << 8 | 17
+# include/uapi/linux/netfilter/nf_tables.h: NFTA_TRACE_*, and the types of a trace.
+_TABLE, _CHAIN, _HANDLE, _TYPE, _VERDICT, _ID, _HEADER, _TRANSPORT, _POLICY = 1, 2, 3, 4, 5, 6, 8, 9, 16
+_NEIGHBOUR_SOLICITATION = 135
+_BY_POLICY, _BY_RULE = 1, 3
+_DROP = 0
+_PROTOCOLS = {1: "inet", 2: "ip", 7: "bridge", 10: "ip6"}
+_TRACING = """
+table inet podwire_trace {
+  chain prerouting { type filter hook prerouting priority -450; meta nftrace set 1; }
+  chain output { type filter hook output priority -450; meta nftrace set 1; }
+}
+"""
+_RP_FILTER = "rp_filter"
+
+Result = TypeVar("Result")
+
+
+class Flow(NamedTuple):
+    """Packets from *client* to *address*, where *server* has the address or is what is behind it. None: the host."""
+
+    client: Optional[Netns]
+    server: Optional[Netns]
+    address: str
+    port: int
+    server_port: int
+
+
+def _inside(netns: Optional[Netns], work: Callable[[], Result]) -> Result:
+    return work() if netns is None else visit([netns], work)[netns.path]
+
+
+class Attempt:
+    """The time that packets have to arrive, in seconds."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._end = 0.0
+
+    def begin(self) -> None:
+        """Begin an attempt."""
+        self._end = time.monotonic() + self._most
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the attempt has time."""
+        return time.monotonic() < self._end
+
+    def waits_for(self, stream: socket.socket, most: float) -> bool:
+        """Wait for at most *most* seconds until *stream* can be read; False if it cannot, or the attempt is over."""
+        left = min(most, self._end - time.monotonic())
+        return bool(select.select([stream], [], [], max(0.0, left))[0])
+
+
+def connects(flow: Flow, trace: Trace) -> bool:
+    """Tell whether a TCP connection is made and carries a byte in both directions."""
+    family = family_of(flow.address)
+
+    def listen() -> socket.socket:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("", flow.server_port))
+        listener.listen(1)
+        return listener
+
+    def connect() -> socket.socket:
+        client = socket.socket(family, socket.SOCK_STREAM)
+        client.setblocking(False)
+        client.connect_ex((flow.address, flow.port))
+        return client
+
+    trace.begin()
+    with _inside(flow.server, listen) as listener, _inside(flow.client, connect) as client:
+        if not trace.waits_for(listener):
+            return False
+        accepted, _peer = listener.accept()
+        with accepted:
+            return _carries(client, accepted, trace) and _carries(accepted, client, trace)
+
+
+def _carries(sender: socket.socket, receiver: socket.socket, trace: Trace) -> bool:
+    with contextlib.suppress(OSError):
+        sender.send(b"x")
+        return trace.waits_for(receiver) and receiver.recv(1) == b"x"
+    return False
+
+
+def answers(container: Netns, address: str, attempt: Attempt, source: str = "") -> bool:
+    """Tell whether *address* answers an echo request of the container, from its address *source*."""
+    family = family_of(address)
+    protocol, request, reply, header = _ECHO[family]
+    body = struct.pack("!BBHHH", request, 0, 0, os.getpid() & 0xFFFF, 1)
+    # The kernel fills it in for IPv6.
+    body = body[:2] + struct.pack("!H", _checksum(body)) + body[4:]
+
+    def ping() -> bool:
+        with socket.socket(family, socket.SOCK_RAW, protocol) as stream:
+            while attempt.goes_on:
+                # An IPv6 address is usable only some seconds after it was assigned.
+                with contextlib.suppress(OSError):
+                    stream.bind((source, 0))
+                    stream.sendto(body, (address, 0))
+                while attempt.waits_for(stream, _AGAIN):
+                    data, (sender, *_rest) = stream.recvfrom(4096)
+                    if sender == address and data[header : header + 1] == bytes([reply]):
+                        return True
+            return False
+
+    attempt.begin()
+    return _inside(container, ping)
+
+
+def _checksum(body: bytes) -> int:
+    total: int = sum(struct.unpack(f"!{len(body) // 2}H", body))
+    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+
+
+# ---- what drops them
+
+
+class Loss(NamedTuple):
+    """What drops packets, as a clause: ``by`` "rule", "policy", "rp_filter" or "" if nothing was seen to."""
+
+    by: str
+    text: str
+
+
+class Trace(Attempt):
+    """Follows the packets of one attempt after the other through nftables. Use it as a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__(_DEADLINE)
+        self._nft = commands.find_command("nft")
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER)
+        self._aside: Set[Optional[bytes]] = set()
+        self._dropping: List[Tuple[str, str, str, int]] = []
+        self._legacy: Dict[str, int] = {}
+
+    def __enter__(self) -> Trace:
+        self._socket.bind((0, 1 << _TRACE_GROUP - 1))
+        self._socket.setblocking(False)
+        if self._nft is not None:
+            printed([self._nft, "-f", "-"], _TRACING.encode())
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._socket.close()
+        if self._nft is not None:
+            printed([self._nft, "delete", "table", "inet", "podwire_trace"])
+
+    def begin(self) -> None:
+        """Begin an attempt."""
+        self._read()
+        self._dropping = []
+        self._legacy = _legacy_counters()
+        super().begin()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the attempt has time, and no packet of it was dropped."""
+        return super().goes_on and not self._dropping and not self._legacy_drop()
+
+    def waits_for(self, stream: socket.socket, most: float = _DEADLINE) -> bool:
+        end = min(self._end, time.monotonic() + most)
+        while True:
+            left = max(0.0, end - time.monotonic())
+            pause = min(left, _AGAIN) if self._legacy else left
+            ready, _written, _failed = select.select([stream, self._socket], [], [], pause)
+            if stream in ready:
+                return True
+            self._read()
+            if not left or not self.goes_on:
+                return False
+
+    def explain(self, attempt: Callable[[], bool]) -> Loss:
+        """Return what has dropped the packets of the last attempt, which has failed and can be made again."""
+        for place in self._dropping:
+            return _described(str(self._nft), *place)
+        for line, count in _legacy_counters().items():
+            if count > self._legacy.get(line, 0):
+                return Loss("rule", f"a rule of iptables-legacy drops them ({line})")
+        filters = {
+            str(key[1]): found.value for key, found in read_globals().items() if str(key[1]).endswith(_RP_FILTER)
+        }
+        for name, value in filters.items():
+            if value != "0":
+                write_global(str(name), "0")
+        if any(value != "0" for value in filters.values()) and attempt():
+            text = "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
+            return Loss(_RP_FILTER, text)
+        return Loss("", "no rule drops them")
+
+    def _legacy_drop(self) -> str:
+        """Return the rule or policy of iptables-legacy that has dropped a packet since the attempt began, or ""."""
+        counters = _legacy_counters() if self._legacy else {}
+        return next((line for line, count in counters.items() if count > self._legacy.get(line, 0)), "")
+
+    def _read(self) -> None:
+        """Read what has dropped packets: (family, table, chain, handle of the rule; 0 for the policy)."""
+        while True:
+            try:
+                received = self._socket.recv(1 << 18)
+            except OSError as error:
+                if error.errno == errno.ENOBUFS:
+                    continue
+                return
+            for kind, _flags, payload in messages(received):
+                if kind == _TRACE:
+                    self._note(payload[0], attributes_in(payload, 4))
+
+    def _note(self, family: int, found: Dict[int, bytes]) -> None:
+        if _is_aside(found.get(_HEADER, b""), found.get(_TRANSPORT, b"")):
+            self._aside.add(found.get(_ID))
+        cause = _number(found.get(_TYPE))
+        verdict = found.get(_POLICY) if cause == _BY_POLICY else attributes_in(found.get(_VERDICT, b"")).get(1)
+        if cause in (_BY_POLICY, _BY_RULE) and _number(verdict) == _DROP and found.get(_ID) not in self._aside:
+            handle = int.from_bytes(found.get(_HANDLE, b""), "big") if cause == _BY_RULE else 0
+            names = decode_text(found.get(_TABLE)), decode_text(found.get(_CHAIN))
+            self._dropping.append((_PROTOCOLS.get(family, "inet"), *names, handle))
+
+
+def _legacy_counters() -> Dict[str, int]:
+    """Return how many packets each dropping rule and policy of iptables-legacy has seen."""
+    found = {}
+    for family in FAMILIES:
+        with contextlib.suppress(HostError):
+            path = tool(LEGACY, family, "save")
+            for line in printed([path, "-c"]).splitlines() if path is not None else ():
+                counters, _space, rule = line.partition(" ") if line.startswith("[") else ("", "", line)
+                if line.startswith(":") and " DROP " in line:
+                    rule, _space, counters = line.rpartition(" ")
+                elif not (counters and rule.rpartition(" -j ")[2].split(" ")[0] in ("DROP", "REJECT")):
+                    continue
+                found[f"{family} {rule}"] = int(counters.strip("[]").partition(":")[0])
+    return found
+
+
+def _is_aside(header: bytes, transport: bytes) -> bool:
+    """Tell whether the kernel sends a packet of its own accord: to a group, except to ask for a neighbour."""
+    if header[:1] and header[0] >> 4 == 6:
+        return header[24:25] == b"\xff" and transport[:1] != bytes([_NEIGHBOUR_SOLICITATION])
+    return len(header) >= 20 and header[16] >= 224
+
+
+def _number(raw: Optional[bytes]) -> int:
+    """Return a number of nftables, -1 for none."""
+    return int.from_bytes(raw, "big") if raw else -1
+
+
+def _described(nft: str, family: str, table: str, chain: str, handle: int) -> Loss:
+    where = f"the chain {chain} of the table {table} ({family})"
+    if not handle:
+        return Loss("policy", f"the policy of {where} drops them")
+    text = ""
+    with contextlib.suppress(HostError):
+        listed = printed([nft, "-s", "-a", "list", "chain", family, table, chain])
+        lines = (line.strip().rpartition(" # handle ") for line in listed.splitlines())
+        text = next((f" ({rule})" for rule, _mark, number in lines if number == str(handle)), "")
+    return Loss("rule", f"a rule of {where} drops them{text}")
