@@ -36,7 +36,7 @@ def sample(**changed):
 
 
 def fields(entry):
-    return {name: getattr(entry, name) for name in cache.Entry.__slots__}
+    return vars(entry)
 
 
 def mode(path):
