@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import Upkeep
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import repair_all
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
@@ -130,9 +130,9 @@ def attached(host, cache):
 
 
 def served(host, cache):
-    upkeep = Upkeep(str(cache))
-    upkeep.run()
-    return bool(upkeep.done), upkeep.left
+    done, left = [], []
+    repair_all(str(cache), done, left)
+    return bool(done), left
 
 
 @pytest.mark.parametrize("repair", [attached, audited, served])

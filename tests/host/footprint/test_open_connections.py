@@ -43,11 +43,9 @@ elif os.environ["CNI_COMMAND"] == "ADD":
         [*inside, *"tc class replace dev eth0 parent 1: classid 1:1 htb rate 100mbit".split()],
         ["sh", "-c", "bridge vlan add vid 77 dev %s || true" % end["name"]],
         ["nft", "add table ip cni_pwf; add chain ip cni_pwf on { type filter hook forward priority 0; }"],
-        ["nft", "add set ip cni_pwf some { type ipv4_addr; }; add element ip cni_pwf some { %s }" % address],
-        ["nft", "add map ip cni_pwf ways { type ipv4_addr : verdict; }"],
-        ["nft", "add element ip cni_pwf ways { %s : accept }" % address],
-        ["nft", "add rule ip cni_pwf on ip saddr vmap @ways"],
-        ["nft", "add rule ip cni_pwf on ip daddr @some accept"],
+        ["nft", "add set ip cni_pwf some { type ipv4_addr; }; add map ip cni_pwf ways { type ipv4_addr : verdict; }"],
+        ["nft", "add element ip cni_pwf some { %s }; add element ip cni_pwf ways { %s : accept }" % (address, address)],
+        ["nft", "add rule ip cni_pwf on ip saddr vmap @ways; add rule ip cni_pwf on ip daddr @some accept"],
     ):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     print(json.dumps(result))

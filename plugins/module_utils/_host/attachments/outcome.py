@@ -280,9 +280,7 @@ class AttachPlan(Plan):
         self.outcomes: List[Outcome] = []
         self.drifts = Drifts()
         self.shared: List[Drift] = []
-        self.begin: Callable[[], None] = lambda: None
-        self.detached: Callable[[], None] = lambda: None
-        self.finish: Callable[[], None] = lambda: None
+        self.carry_out: Callable[[int], None] = super().apply
 
     def leave_out(self, steps: Iterable[Step]) -> None:
         super().leave_out(steps)
@@ -293,16 +291,7 @@ class AttachPlan(Plan):
                 outcome.ended = LEFT
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps. No ADD begins before all DELs are done, because it may get an address that one frees.
-
-        A pod that stays is changed as one, with its DELs.
-        """
-        self.begin()
-        going = {outcome.key for outcome in self.outcomes if outcome.todo == DELETE}
-        self.apply_steps([step for step in self.steps if step.item in going], workers)
-        self.detached()
-        self.apply_steps([step for step in self.steps if step.item not in going], workers)
-        self.finish()
+        self.carry_out(workers)
 
     def note(self, outcome: Outcome, code: str, message: str) -> None:
         """Warn about one attachment."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
 from ...libcni import gojson
@@ -108,7 +109,11 @@ class AttachPlanner:
                 # leases, and no plugin enters the namespace.
                 outcome.attached, outcome.reason = recorded.changed(netns="", state="", identity=None), "lost"
         elif cached.state == ADDING and (recorded is None or not recorded.interface or absent):
-            outcome.attached = recorded or self._leftover(outcome)
+            outcome.attached = recorded
+            if recorded is None:
+                # A guess at what an ADD was given: a power loss left only an empty record of it.
+                with contextlib.suppress(HostError):
+                    outcome.attached = self._as_configured(outcome)
             outcome.reason = "interrupted" if outcome.attached else ""
 
     @staticmethod
@@ -136,13 +141,6 @@ class AttachPlanner:
             return part.load(f"cannot attach {wanted.key}")
         conf_dir = part.conf_dir if part is not None else ""
         return self._networks_in(conf_dir or self._settings.conf_dir).load(wanted.key.network)
-
-    def _leftover(self, outcome: Outcome) -> Optional[Attached]:
-        """Return a guess at what an ADD was given, if a power loss left only an empty record of it."""
-        try:
-            return self._as_configured(outcome)
-        except HostError:
-            return None
 
     def _look_into_namespaces(self) -> None:
         names: Dict[str, List[str]] = {}

@@ -43,6 +43,7 @@ class Steps:
         self._recording: Optional[Recording] = None
         self._alone: Optional[FirstAlone] = None
         self._pods: Dict[Key, PodTransaction] = {}
+        self._in_place = InPlaceSteps(plan, plan.drifts.order)
 
     def add(self) -> None:
         """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
@@ -73,13 +74,11 @@ class Steps:
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
-        self._plan.detached = self._detached
+        self._plan.carry_out = self._carry_out
 
     def _add_lost(self) -> None:
         """Add the steps that put back what is lost."""
-        steps = InPlaceSteps(self._plan, self._plan.drifts.order)
-        # What is lost is put back before an ADD makes it again.
-        self._plan.begin = steps.put_back
+        steps = self._in_place
         found = [outcome for outcome in self._plan.outcomes if outcome.drift is not None and not outcome.failed]
         if self._settings.on_drift == "repair":
             for drift in [*(outcome.drift for outcome in found if outcome.drift), *self._plan.drifts.shared]:
@@ -90,8 +89,16 @@ class Steps:
             if outcome.todo == PUT_BACK and outcome.drift is not None:
                 steps.add(outcome.drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
 
-    def _detached(self) -> None:
-        """Remove what the DELs have left, before an ADD makes the same; then read the host for the footprints."""
+    def _carry_out(self, workers: int) -> None:
+        """Execute the steps. What is lost is put back before an ADD makes it again.
+
+        No ADD begins before all DELs are done, because it may get an address that one frees. A pod that stays is
+        changed as one, with its DELs.
+        """
+        self._in_place.put_back()
+        going = {outcome.key for outcome in self._plan.outcomes if outcome.todo == DELETE}
+        self._plan.apply_steps([step for step in self._plan.steps if step.item in going], workers)
+        # What the DELs have left goes before an ADD makes the same.
         dropped = self._verbs.finish_deletions()
         for outcome in self._plan.outcomes:
             self._note_remains(outcome, dropped.kept(outcome.key))
@@ -101,7 +108,9 @@ class Steps:
 
             self._alone, self._recording = FirstAlone(), Recording(self._settings.cache_dir, self._plan)
             self._recording.begin()
-            self._plan.finish = self._recording.finish
+        self._plan.apply_steps([step for step in self._plan.steps if step.item not in going], workers)
+        if self._recording is not None:
+            self._recording.finish()
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
         states = None, _before(attached)

@@ -18,51 +18,47 @@ DONE, LEFT, FAILED = 0, 1, 2
 """Statuses: all is as recorded, something was not put back, the host could not be read."""
 
 
-class Upkeep:
-    """One repair of everything that has a footprint. ``done`` and ``left`` are sentences."""
+def repair_all(cache_dir: str, done: List[str], left: List[str]) -> None:
+    """Put everything back. *done* and *left* get sentences.
 
-    def __init__(self, cache_dir: str) -> None:
-        self._cache_dir = cache_dir
-        self.done: List[str] = []
-        self.left: List[str] = []
-
-    def run(self) -> None:
-        """Put everything back. Raises HostError if the host cannot be read, or another module holds the lock."""
-        check_cache_dir(self._cache_dir)
-        plan = Plan()
-        with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
-            entries = read_cache(self._cache_dir).entries
-            attached = [entry.attached for entry in entries if entry.attached is not None and not entry.interrupted]
-            drifts = find_recorded_drift(self._cache_dir, attached)
-            steps = InPlaceSteps(plan, drifts.order)
-            steps.add_all([*drifts.shared, *drifts.attachments])
-            steps.put_back()
-        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
-        self.left += drifts.damages
-        for step in plan.steps:
-            if step.step_class == FOREIGN:
-                drift, why = step.after["drift"], step.after["left"]
-                self.left.append(f"{step.target}: {drift}; {why if why == ADDED else f'not put back, because {why}'}")
-                continue
-            try:
-                step.action()
-            except HostError as error:
-                self.left.append(error.msg)
-            else:
-                self.done.append(f"{step.target}: {step.reason}; put back")
+    Raises HostError if the host cannot be read, or another module holds the lock.
+    """
+    check_cache_dir(cache_dir)
+    plan = Plan()
+    with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
+        entries = read_cache(cache_dir).entries
+        attached = [entry.attached for entry in entries if entry.attached is not None and not entry.interrupted]
+        drifts = find_recorded_drift(cache_dir, attached)
+        steps = InPlaceSteps(plan, drifts.order)
+        steps.add_all([*drifts.shared, *drifts.attachments])
+        steps.put_back()
+    left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
+    left += drifts.damages
+    for step in plan.steps:
+        if step.step_class == FOREIGN:
+            drift, why = step.after["drift"], step.after["left"]
+            left.append(f"{step.target}: {drift}; {why if why == ADDED else f'not put back, because {why}'}")
+            continue
+        try:
+            step.action()
+        except HostError as error:
+            left.append(error.msg)
+        else:
+            done.append(f"{step.target}: {step.reason}; put back")
 
 
 def put_back_all(cache_dir: str) -> int:
     """Put everything back, print a line for each thing that was lost, and return the status."""
-    upkeep = Upkeep(cache_dir)
+    done: List[str] = []
+    left: List[str] = []
     try:
-        upkeep.run()
+        repair_all(cache_dir, done, left)
     except HostError as error:
-        upkeep.left.append(error.msg)
+        left.append(error.msg)
         return FAILED
     finally:
-        for text in [*upkeep.done, *upkeep.left]:
+        for text in [*done, *left]:
             # Names and aliases of interfaces are a tenant's.
             sys.stdout.write(f"{one_line(text)}\n")
             sys.stdout.flush()
-    return LEFT if upkeep.left else DONE
+    return LEFT if left else DONE

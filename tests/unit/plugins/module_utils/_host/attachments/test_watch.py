@@ -130,16 +130,16 @@ def test_a_repair_that_cannot_be_started_is_tried_again_later(capsys):
 
 
 def test_a_repair_prints_what_it_did_and_why_it_failed(monkeypatch, capsys):
-    def run(self):
-        self.done.append("host: a rule is gone; put back")
+    def run(_cache_dir, done, _left):
+        done.append("host: a rule is gone; put back")
         raise HostError("waited 60 s for the lock", code="lock_timeout")
 
-    monkeypatch.setattr(upkeep.Upkeep, "run", run)
+    monkeypatch.setattr(upkeep, "repair_all", run)
     assert watch.main(["repair", "--cache-dir", "/cache"]) == upkeep.FAILED
     assert capsys.readouterr().out.splitlines() == ["host: a rule is gone; put back", "waited 60 s for the lock"]
 
 
 @pytest.mark.parametrize(("left", "status"), [([], upkeep.DONE), (["web: not put back"], upkeep.LEFT)])
 def test_the_status_of_a_repair(monkeypatch, left, status):
-    monkeypatch.setattr(upkeep.Upkeep, "run", lambda self: self.left.extend(left))
+    monkeypatch.setattr(upkeep, "repair_all", lambda _cache_dir, _done, found: found.extend(left))
     assert watch.main(["repair"]) == status
