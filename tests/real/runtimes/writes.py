@@ -21,10 +21,6 @@ HEAD = (
 DEADLINE = 2.0
 # How often containerd is asked.
 POLL = 0.005
-# How often containerd is asked.
-POLL = 0.005
-# How often containerd is asked.
-POLL = 0.005
 # What else an event leads to is there by then.
 SETTLED = 0.05
 BROKEN = ("broken", 0)
