@@ -35,10 +35,6 @@ def sample(**changed):
     return cache.Entry(**values)
 
 
-def fields(entry):
-    return vars(entry)
-
-
 def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
 
@@ -48,7 +44,7 @@ def mode(path):
 
 def test_bytes_are_those_of_go():
     assert sample().to_bytes() == SAMPLE
-    assert fields(cache.Entry.from_bytes(SAMPLE)) == fields(sample())
+    assert vars(cache.Entry.from_bytes(SAMPLE)) == vars(sample())
 
 
 def test_empty_members_are_left_out():
