@@ -21,9 +21,7 @@ from truth import what_happens
 
 ALL = breaks()
 # Each run of the gate takes the same ones, spread over all kinds.
-CHOSEN = ALL[:: max(1, len(ALL) // number("BREAKS", len(ALL), 8))]
-# What differs, and why that is right.
-KNOWN: dict[str, str] = {}
+CHOSEN = ALL[:: max(1, len(ALL) // number("BREAKS", len(ALL), 5))]
 
 
 def shown(plugins):
@@ -63,4 +61,4 @@ def on_a_new_host(generation, case):
 def test_an_experiment_shows_what_happens(case, generations):
     generation = generations[("old", "new")[zlib.crc32(case.name.encode()) % 2]]
     experiment, truth = on_a_new_host(generation, case)
-    assert case.name in KNOWN or experiment == truth
+    assert experiment == truth

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Tuple
 
 from .. import commands
@@ -32,7 +33,8 @@ class FirewallDump:
         self._iptables: Dict[Tuple[str, str], str] = {}
         self._tables: Dict[Tuple[str, str], str] = {}
         self._nft = commands.find_command("nft")
-        self._ipset = commands.find_command("ipset")
+        # The tool would load the module.
+        self._ipset = commands.find_command("ipset") if os.path.isdir("/sys/module/ip_set") else None
         self._sets = printed([self._ipset, "save"]) if self._ipset is not None else ""
         tables = self._list_tables()
         for family in FAMILIES:
@@ -41,8 +43,12 @@ class FirewallDump:
             # Without tables of its family, iptables-nft has nothing to show.
             shown = self._read_iptables(NFT, family, any(kind in kinds for kind, _name in tables))
             tables = [(kind, name) for kind, name in tables if kind not in kinds or name not in shown]
-        for kind, name in tables:
+        for kind, name in tables if self._nft is not None else ():
             self._tables[kind, name] = printed([str(self._nft), "-s", "list", "table", kind, name])
+        if any("NFQUEUE" in text for text in self._iptables.values()) or any(
+            " queue" in text for text in self._tables.values()
+        ):
+            self.missing.append("packets are given to a program (queue), which a copy does not have")
 
     def _list_tables(self) -> List[Tuple[str, str]]:
         if self._nft is None:
@@ -53,9 +59,11 @@ class FirewallDump:
 
     def _read_iptables(self, backend: str, family: str, has_tables: bool) -> List[str]:
         """Read one backend; return the tables that it shows."""
+        if backend == NFT and not has_tables:
+            return []
         found = FoundChains()
         try:
-            text = dump_iptables(backend, family, has_tables)
+            text = dump_iptables(backend, family)
         except HostError as error:
             self.missing.append(error.msg)
             return []
@@ -69,7 +77,7 @@ class FirewallDump:
     def rules(self) -> List[Any]:
         """All rules, without counters and times."""
         lines = [
-            (*place, [line.partition(" [")[0] for line in text.splitlines() if not line.startswith("#")])
+            (*place, [_without_counters(line) for line in text.splitlines() if not line.startswith("#")])
             for place, text in self._iptables.items()
         ]
         return [lines, sorted(self._tables.items()), self._sets]
@@ -97,3 +105,8 @@ class FirewallDump:
             except HostError as error:
                 failed.append(f"the table {name} of {NFTABLES} ({kind}) cannot be made again: {error.msg}")
         return failed
+
+
+def _without_counters(line: str) -> str:
+    """Return a line of iptables-save; only those of chains have counters, which come last."""
+    return line.rpartition(" [")[0] if line.startswith(":") and line.endswith("]") else line

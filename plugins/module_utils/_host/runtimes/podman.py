@@ -65,9 +65,9 @@ class Podman(Runtime):
         network = reading.merged(paths, "network")
         helpers = reading.directories(reading.merged(paths, "engine"), "helper_binaries_dir")
         backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
-        if backend == "cni" and self.release >= (5, 0):
+        if backend == "cni" and self.version and self.release >= (5, 0):
             self.reads = False
-            self.refuses = f"podman {self.version or 5} has no CNI, and is told to use it {why}"
+            self.refuses = f"podman {self.version} has no CNI, and is told to use it {why}"
             self.notes.append(self.refuses)
             return
         if backend != "cni":

@@ -16,6 +16,7 @@ from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError, PluginError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
+from ...libcni.version import greater_than_or_equal_to
 from ..addresses import family_of, packed, result_addresses
 from ..binaries.types import types_of
 from ..errors import HostError
@@ -30,7 +31,7 @@ from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
 from .host_copy import OUTSIDE, HostCopy
 from .memory import Memory
-from .packets import Flow, Loss, Trace, answers, connects
+from .packets import DEADLINE, QUICK, Flow, Trace, answers, connects
 from .private_host import STORE, new_netns, work_apart
 from .real_names import private_store
 
@@ -40,6 +41,7 @@ _LARGEST_LEASE = 4096
 # Which sysctls tuning may set (plugins/meta/tuning).
 _ALLOWED = "/etc/cni/tuning/allowlist.conf"
 _IFNAME = "eth0"
+_ALL = ("0.0.0.0/0", "::/0")
 _PUBLISHED, _INSIDE = 61998, 8080
 _MAPPING = [{"hostPort": _PUBLISHED, "containerPort": _INSIDE, "protocol": "tcp"}]
 _ARGUMENTS = [
@@ -113,6 +115,13 @@ class Experiment:
         if text_of(plugin, "type") == "tuning":
             put_member(plugin, "dataDir", None)
         ipam, real = object_of(plugin, "ipam"), lease_dir(plugin)
+        servers = text_of(ipam, "resolvconf")
+        if servers:
+            # /run, where it often leads, is empty in a copy.
+            with contextlib.suppress(OSError):
+                self._leases[f"{STORE}/resolv{number}"] = read_file(servers, 1 << 16)
+                put_member(ipam, "resolvConf", f"{STORE}/resolv{number}")
+                put_member(plugin, "ipam", ipam)
         if text_of(ipam, "type") != HOST_LOCAL or not real:
             return
         # Instead of all spellings: host-local would take another one that sorts after it.
@@ -154,7 +163,9 @@ class Experiment:
             list(self._subject.bin_dirs), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor()
         )
         rules = FirewallDump().rules
-        runtimes, results = [], []
+        runtimes: List[RuntimeConf] = []
+        results: List[Dict[str, Any]] = []
+        failed: Optional[Failure] = None
         for number in (1, 2):
             runtime = RuntimeConf(
                 f"podwire-experiment-{number}",
@@ -165,10 +176,15 @@ class Experiment:
             )
             runtimes.append(runtime)
             try:
-                results.append(cni.add_network_list(self._config, runtime).to_dict())
+                results.append(cni.add_network_list(self._config, runtime).as_version("1.0.0").to_dict())
             except CNIError as error:
+                if number == 2:
+                    # Some networks are for one container: a device, a static address, a pool of one.
+                    with contextlib.suppress(CNIError):
+                        cni.del_network_list(self._config, runtimes.pop())
+                    break
                 return Observation(self._doubt(), self._failure("ADD", error))
-            if number == 1:
+            if number == 1 and greater_than_or_equal_to(self._config.cni_version, "0.4.0"):
                 # The next container changes the MAC of a bridge, which some releases take for a fault.
                 failed = self._why_failed("CHECK", partial(cni.check_network_list, self._config, runtime))
         ways = _Ways(self._host, outside, [Netns(runtime.net_ns) for runtime in runtimes], results)
@@ -229,18 +245,28 @@ class _Ways:
         self.tried: List[str] = []
 
     def find(self, plugins: Sequence[Mapping[str, Any]], mapped: bool) -> List[Lost]:
-        first, second = self._containers
-        ours, theirs = (_addresses(result) for result in self._results)
-        routed = {family_of(str(route.get("dst"))) for route in self._results[0].get("routes") or [] if _is_all(route)}
-        if not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
+        first, second = self._containers[0], self._containers[-1]
+        ours, theirs = _addresses(self._results[0]), _addresses(self._results[-1])
+        if len(self._results) < 2 or _same_host(*self._results):
+            theirs = []
+        routes = [str(route.get("dst")) for route in self._results[0].get("routes") or []]
+        routed = {family_of(target) for target in routes if target in _ALL}
+        name = next(filter(None, map(self._host.beside, plugins)), "")
+        if name:
+            self._host.be_neighbour(self._outside, name, [*ours, *theirs], self._named_gateways())
+        elif not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
             # Then others route to the containers, or nobody does.
             self._host.route_back(self._outside, ours)
         flows = []
         if not any(_isolates(plugin) for plugin in plugins):
             flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
         for family in routed.intersection(map(family_of, ours)):
-            if self._host.leads_outside(family):
-                flows.append(("outside", Flow(first, self._outside, OUTSIDE[family], 8082, 8082)))
+            way_out = self._host.way_out(family)
+            if way_out and not self._host.is_up(way_out):
+                why = f"the interface {way_out} of the host is down, or has no carrier"
+                self._lost.append(Lost("outside", _FAMILIES[family], "link", why))
+            elif way_out:
+                flows.append(("outside", Flow(first, self._outside, OUTSIDE[family], 443, 443)))
             else:
                 self._lost.append(Lost("outside", _FAMILIES[family], "route", "the host has no default route"))
         if mapped:
@@ -262,21 +288,24 @@ class _Ways:
     def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
         family = _FAMILIES[family_of(address)]
         self.tried.append(f"{way} {family}")
+        unexplained = [lost.why for lost in self._lost if not lost.by]
+        # One search for what nothing explains takes long enough.
+        trace.most = QUICK if unexplained else DEADLINE
         if attempt():
             return
-        unexplained = [lost.why for lost in self._lost if lost.family == family and not lost.by]
-        # One search for what nothing explains takes long enough.
-        loss = Loss("", unexplained[0]) if unexplained else trace.explain(attempt)
+        loss = trace.explain(None if unexplained else attempt)
         # A host that is busy, or slow, has a second chance.
         if loss.by or unexplained or not attempt():
             self._lost.append(Lost(way, family, *loss))
 
     def _gateways(self) -> List[str]:
         """Return the gateways that answer: they are addresses of the host, or routers outside."""
-        ips = self._results[0].get("ips") or []
-        named = dict.fromkeys(str(entry["gateway"]) for entry in ips if packed(str(entry.get("gateway") or "")))
         known = {*host_addresses(), *(packed(gateway.address) for gateway in self._host.gateways)}
-        return [gateway for gateway in named if packed(gateway) in known]
+        return [gateway for gateway in self._named_gateways() if packed(gateway) in known]
+
+    def _named_gateways(self) -> List[str]:
+        ips = self._results[0].get("ips") or []
+        return list(dict.fromkeys(str(entry["gateway"]) for entry in ips if packed(str(entry.get("gateway") or ""))))
 
 
 def _addresses(result: Mapping[str, Any]) -> List[str]:
@@ -284,8 +313,14 @@ def _addresses(result: Mapping[str, Any]) -> List[str]:
     return [address for address in addresses if address != "::1" and not address.startswith("127.")]
 
 
-def _is_all(route: Mapping[str, Any]) -> bool:
-    return str(route.get("dst")) in ("0.0.0.0/0", "::/0")
+def _same_host(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two containers were given an address or a MAC that only one can have."""
+    macs = [
+        {entry.get("mac") for entry in result.get("interfaces") or [] if entry.get("sandbox")}
+        - {None, "", "00:00:00:00:00:00"}
+        for result in (one, other)
+    ]
+    return bool(set(_addresses(one)).intersection(_addresses(other)) or (macs[0] & macs[1]))
 
 
 def _isolates(plugin: Mapping[str, Any]) -> bool:
@@ -293,7 +328,8 @@ def _isolates(plugin: Mapping[str, Any]) -> bool:
     kind = text_of(plugin, "type")
     return (
         member_of(plugin, "portisolation") is True
-        or (kind == "firewall" and text_of(plugin, "ingressPolicy") == "isolated")
+        or (kind == "firewall" and text_of(plugin, "ingresspolicy") == "isolated")
+        or kind == "dummy"
         or (kind == "macvlan" and text_of(plugin, "mode") in ("private", "vepa", "passthru"))
     )
 
@@ -306,6 +342,8 @@ def _why_never(plugin: Mapping[str, Any]) -> str:
             return f"what the plugin {name} talks to cannot be copied"
     if "dhcp" in (kind, ipam):
         return "addresses of dhcp come from a server"
+    if ipam == HOST_LOCAL and not lease_dir(plugin):
+        return "the dataDir of host-local is not an absolute path"
     if member_of(plugin, "linkincontainer"):
         return f"the parent of {kind} is in the container"
     if kind == "host-device" and not text_of(plugin, "device"):
@@ -332,11 +370,14 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
-    """Try networks in private copies of this host, several at a time; return the observations in their order."""
+def try_networks(subjects: Sequence[Subject], host: Optional[HostCopy] = None) -> List[Observation]:
+    """Try networks in private copies of this host, several at a time; return the observations in their order.
+
+    *host*: what was read of it already.
+    """
     observations: List[Union[Observation, None]] = [None] * len(subjects)
     try:
-        host = HostCopy()
+        host = host or HostCopy()
     except HostError as error:
         return [Observation(f"this host cannot be copied: {error.msg}") for _subject in subjects]
     waiting: List[Tuple[int, Callable[[], bytes], Memory]] = []
@@ -344,7 +385,7 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
         try:
             experiment = Experiment(subject, host)
         except (CNIError, HostError) as error:
-            observations[number] = Observation(failed=Failure("ADD", str(error), 0))
+            observations[number] = Observation(failed=Failure("ADD", one_line(str(error)), 0))
             continue
         if experiment.unknown:
             observations[number] = Observation(experiment.unknown)
@@ -368,7 +409,9 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
 def _understood(given: Union[bytes, HostError]) -> Observation:
     if isinstance(given, HostError):
         late = f"there was no time to try it within {_TOTAL:g} s"
-        return Observation(late if given.code == "too_many" else f"no copy of this host could be made: {given.msg}")
+        return Observation(
+            late if given.code == "too_many" else f"it cannot be tried in a copy of this host: {given.msg}"
+        )
     data = parse_json(given)
     failed = data["failed"] and Failure(*data["failed"])
     lost = [Lost(*map(str, entry)) for entry in data["lost"]]

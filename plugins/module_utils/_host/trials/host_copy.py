@@ -12,11 +12,12 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
 import socket
 import struct
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
 from ..addresses import family_of
 from ..errors import HostError
 from ..firewall.dump import FirewallDump
@@ -24,20 +25,25 @@ from ..kernel.links import NotInPlace
 from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, read_objects
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
+from ..kinds import bridge_of, kind_of, member_of, text_of
 from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
 from ..netns import Netns, visit
 from .surroundings import make_bridge
 
-OUTSIDE: Dict[int, str] = {socket.AF_INET: "198.19.255.254", socket.AF_INET6: "2001:2:0:ffff::fe"}
-"""Addresses for benchmarks (RFC 2544, RFC 5180), which stand for all that the default route leads to."""
+OUTSIDE: Dict[int, str] = {socket.AF_INET: "9.9.9.10", socket.AF_INET6: "2620:fe::10"}
+"""They stand for all that the default route leads to, as no filter of odd addresses has them. No packet leaves."""
 
 # Those with the lowest indexes are made: the host's own, and not each container's.
 _MOST_LINKS = 64
 # Those of one host, and not of the whole Internet.
-_MOST_ROUTES = 2000
+_MOST_ROUTES = 20000
+_MOST_DOUBTS = 4
+# Queueing disciplines that lose packets by intention.
+_DROPPING = ("tbf", "netem")
+_TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
-_NODAD, _PERMANENT = 0x02, 0x80
+_NODAD, _PERMANENT, _ONLINK = 0x02, 0x80, 4
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
 _NO_DETECTION = ("accept_dad", "dad_transmits")
@@ -64,13 +70,41 @@ class HostCopy:
         self.defaults = interface_defaults()
         self.firewall = FirewallDump()
         self.doubts = list(self.firewall.missing)
-        self.links = [str(key[1]) for key in self.state if key[0] == "link" and key[1] != "lo"][:_MOST_LINKS]
+        self.links = self._choose_links()
+        self.doubts += [f"{what} not copied" for what in dict.fromkeys(self._left_out())]
+
+    def _choose_links(self) -> List[str]:
+        """Return the interfaces that are copied: those that have addresses, ports or the way out come first."""
+        every = [str(key[1]) for key in self.state if key[0] == "link" and key[1] != "lo"]
+        used = {str(key[1]) for key in self.state if key[0] == "addr" and not str(key[2]).startswith("fe80:")}
+        used.update(str(key[-1]) for key in self.state if key[0] == "route" and key[3] == "default/0")
+        used.update(found.value["master"] for key, found in self.state.items() if key[0] == "link")
+        every.sort(key=lambda name: name not in used)
+        if len(used.intersection(every[_MOST_LINKS:])) > 0:
+            self.doubts.append(f"only {_MOST_LINKS} of {len(every)} interfaces are copied")
+        return every[:_MOST_LINKS]
+
+    def _left_out(self) -> Iterator[str]:
+        """Yield what has an effect on packets and is not copied."""
+        for key, found in self.state.items():
+            if key[0] == "filter":
+                yield "filters of traffic control are"
+            elif key[0] == "qdisc" and found.value["kind"] in _DROPPING:
+                yield f"the queueing discipline {found.value['kind']} is"
+            elif key[0] == "link" and found.value["kind"] == "vrf":
+                yield "VRFs are"
+            elif (
+                key[0] == "link"
+                and attributes_in(attributes_in(found.raw, LINK.size).get(43, b"")).get(2, b"\0") != b"\0"
+            ):
+                yield "XDP programs are"
 
     def digest(self) -> bytes:
         """Return a digest of all that was read."""
         objects = sorted(f"{key} {found.value}" for key, found in self.state.items() if key[0] not in ("neigh", "fdb"))
         sysctls = sorted(f"{key} {found.value}" for key, found in self.sysctls.items())
-        text = repr([objects, sysctls, sorted(self.defaults.items()), self.firewall.rules])
+        up = [self.is_up(name) for name in self.links]
+        text = repr([up, objects, sysctls, sorted(self.defaults.items()), self.firewall.rules, _tools()])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     @property
@@ -78,16 +112,9 @@ class HostCopy:
         """The routers of default routes."""
         found = []
         for key, route in self.state.items():
-            if key[0] == "route" and key[2] == MAIN_TABLE and str(key[3]) == "default/0" and route.value["gw"]:
+            if key[0] == "route" and str(key[3]) == "default/0" and route.value["gw"]:
                 found.append(Gateway(int(key[1]), str(key[7]), route.value["gw"]))
         return found
-
-    def leads_outside(self, family: int) -> bool:
-        """Tell whether the host has a default route of *family* over an interface that is copied."""
-        return any(
-            key[0] == "route" and key[1:4] == (family, MAIN_TABLE, "default/0") and key[7] in self.links
-            for key in self.state
-        )
 
     def uplinks(self) -> Dict[int, Tuple[str, str]]:
         """Return an address of the host of each family that outside can reach, and its interface.
@@ -103,7 +130,18 @@ class HostCopy:
         return found
 
     def is_up(self, name: str) -> bool:
-        return bool(self.state["link", name].value["flags"] & 1)
+        link = self.state["link", name]
+        # IFLA_CARRIER
+        return bool(link.value["flags"] & 1) and attributes_in(link.raw, LINK.size).get(33) != b"\0"
+
+    def way_out(self, family: int) -> str:
+        """Return the interface of a default route of *family*, in any table, "" if there is none that is copied."""
+        found = (
+            [str(key[7])] if key[7] else [str(hop[0]) for hop in route.value["hops"]]
+            for key, route in self.state.items()
+            if key[0] == "route" and key[1] == family and key[3] == "default/0" and key[6] == 1
+        )
+        return next((name for names in found for name in names if name in self.links), "")
 
     # ---- in the private host
 
@@ -125,7 +163,8 @@ class HostCopy:
         try:
             put(*arguments)
         except (HostError, OSError, NotInPlace) as error:
-            self.doubts.append(f"{what} could not be copied ({getattr(error, 'msg', '') or error})")
+            if len(self.doubts) < _MOST_DOUBTS:
+                self.doubts.append(f"{what} could not be copied ({getattr(error, 'msg', '') or error})")
 
     def _make_links(self, outside: Netns) -> None:
         bridges = [name for name in self.links if self.state["link", name].value["kind"] == "bridge"]
@@ -137,8 +176,15 @@ class HostCopy:
                 with contextlib.suppress(OSError), open(f"/sys/class/net/{name}/bridge/stp_state", "w") as stream:
                     stream.write("0")
             for number, name in enumerate(name for name in self.links if name not in bridges):
-                self._make_stand_in(dumps, name, f"{_PEER}{number}", outside.fd)
+                # Some exist in each namespace, as tunl0 and sit0.
+                with contextlib.suppress(OSError):
+                    dumps.change(17, LINK.pack(0, 0, 0, 0, 0) + pack_attribute(3, os.fsencode(name) + b"\0"))
+                with contextlib.suppress(OSError):
+                    rename = pack_attribute(3, f"pwold{number}".encode() + b"\0")
+                    dumps.change(_NEW_LINK, LINK.pack(0, 0, socket.if_nametoindex(name), 0, 0) + rename)
+                self._tolerate(name, self._make_stand_in, dumps, name, f"{_PEER}{number}", outside.fd)
             indexes = {str(key[1]): found.ifindex for key, found in read_objects().items() if key[0] == "link"}
+            self.links = [name for name in self.links if name in indexes]
             for name in self.links:
                 value, index = self.state["link", name].value, indexes[name]
                 if value["master"] in bridges:
@@ -150,11 +196,12 @@ class HostCopy:
     def _make_stand_in(self, dumps: Dumps, name: str, peer: str, outside: int) -> None:
         value = self.state["link", name].value
         other = pack_attribute(3, peer.encode() + b"\0") + pack_attribute(28, _u32(outside))
-        other += pack_attribute(4, _u32(value["mtu"]))
+        mtu = min(max(value["mtu"], 68), 65535)
+        other += pack_attribute(4, _u32(mtu))
         kind = pack_nested(
             18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, LINK.pack(0, 0, 0, 0, 0) + other))
         )
-        body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, _u32(value["mtu"]))
+        body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, _u32(mtu))
         mac = bytes.fromhex(value["mac"])
         if len(mac) == 6 and not mac[0] & 1 and any(mac):
             body += pack_attribute(1, mac)
@@ -194,29 +241,36 @@ class HostCopy:
                     self._tolerate(" ".join(map(str, key)), writer.put, key, found, None)
 
     def _put_routes(self) -> None:
-        """Put routes and routing rules, those on a link before those that need its addresses."""
+        """Put routes, those on a link before those that need its addresses, and routing rules."""
         present = read_objects()
         with Writer("", {"": self.state}, {}) as writer:
+            routes = [entry for entry in self._copied("route", -1) if entry[0] not in present]
+            if len(routes) > _MOST_ROUTES:
+                self.doubts.append(f"only {_MOST_ROUTES} of {len(routes)} routes are copied")
+                routes.sort(key=lambda entry: entry[0][3] != "default/0")
+                del routes[_MOST_ROUTES:]
+            for key, found in sorted(routes, key=lambda entry: bool(entry[1].value["gw"])):
+                if key[2] != LOCAL_TABLE:
+                    self._tolerate(f"the route to {key[3]}", self._put_route, writer, key, found)
+            # At the end: they change how the kernel looks for gateways.
             for key, found in self.state.items():
                 if key[0] == "rule" and key not in present:
                     self._tolerate("a routing rule", writer.put, key, found, None)
             for key, found in present.items():
                 if key[0] == "rule" and key not in self.state:
                     self._tolerate("a routing rule", writer.drop, key, found)
-            routes = [entry for entry in self._copied("route", -1) if entry[0] not in present]
-            if len(routes) > _MOST_ROUTES:
-                self.doubts.append(f"only {_MOST_ROUTES} of {len(routes)} routes are copied")
-                del routes[_MOST_ROUTES:]
-            for key, found in sorted(routes, key=lambda entry: bool(entry[1].value["gw"])):
-                if key[2] != LOCAL_TABLE:
-                    self._tolerate(f"the route to {key[3]}", self._put_route, writer, key, found)
 
     @staticmethod
     def _put_route(writer: Writer, key: ObjectKey, found: KernelObject) -> None:
         try:
             writer.put(key, found, None)
         except OSError as error:
-            if error.errno != errno.EEXIST:
+            if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+                # The address that made the gateway reachable is gone from the host.
+                flags = ROUTE.unpack_from(found.raw)[8] | _ONLINK
+                raw = found.raw[: ROUTE.size - 4] + _u32(flags) + found.raw[ROUTE.size :]
+                writer.put(key, found._replace(raw=raw), None)
+            elif error.errno != errno.EEXIST:
                 raise
 
     def _peers(self) -> Dict[str, str]:
@@ -231,12 +285,34 @@ class HostCopy:
 
     def _fill_outside(self, outside: Netns) -> None:
         peers, gateways = self._peers(), self.gateways
-        first = {gateway.family: peers.get(gateway.name) for gateway in reversed(gateways)}
-        for family in OUTSIDE:
-            if family not in first:
-                leading = (str(key[7]) for key in self.state if key[:4] == ("route", family, MAIN_TABLE, "default/0"))
-                first[family] = next((peers[name] for name in leading if name in peers), None)
+        first = {family: peers.get(self.way_out(family)) for family in OUTSIDE}
         visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
+
+    def beside(self, plugin: Mapping[str, Any]) -> str:
+        """Return the interface behind which containers of *plugin* are neighbours of what is outside, "" if none."""
+        kind, name = kind_of(plugin), ""
+        if kind.outside and kind.parent:
+            default = self.way_out(socket.AF_INET) if kind.default_parent else ""
+            name = text_of(plugin, kind.parent) or default
+        elif not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
+            name = bridge_of(plugin)
+        return name if name in self._peers() else ""
+
+    def be_neighbour(self, outside: Netns, name: str, addresses: Sequence[str], gateways: Sequence[str]) -> None:
+        """Have the *gateways* of a network outside, behind the interface *name*, and route *addresses* there."""
+        peer = self._peers()[name]
+        own = {entry[1] for entry in self._own_addresses()}
+
+        def work() -> None:
+            index = socket.if_nametoindex(peer)
+            with Dumps() as dumps, contextlib.suppress(OSError):
+                for address in gateways:
+                    if address not in own:
+                        _add_address(dumps, family_of(address), address, index)
+                for address in addresses:
+                    _add_route(dumps, address, index)
+
+        visit([outside], work)
 
     def route_back(self, outside: Netns, addresses: Sequence[str]) -> None:
         """Route *addresses* from outside to the host."""
@@ -271,7 +347,9 @@ def _answer(
             write_global(name, "0")
         for family, address in OUTSIDE.items():
             _add_address(dumps, family, address, 1)
-        indexes = {name: socket.if_nametoindex(name) for name in set(peers.values())}
+        made = {name: index for index, name in socket.if_nameindex()}
+        peers = {name: peer for name, peer in peers.items() if peer in made}
+        indexes = {peer: made[peer] for peer in peers.values()}
         for index in indexes.values():
             dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 1, 1))
         for gateway in gateways:
@@ -284,9 +362,23 @@ def _answer(
                 if neighbour:
                     _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
         for family, peer in first.items():
-            if peer is not None:
+            if peer in indexes:
                 head = ROUTE.pack(family, 0, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
-                dumps.change(_NEW_ROUTE, head + pack_attribute(4, _u32(indexes[peer])), CREATE)
+                # The kernel may have no IPv6.
+                with contextlib.suppress(OSError):
+                    dumps.change(_NEW_ROUTE, head + pack_attribute(4, _u32(indexes[peer])), CREATE)
+
+
+def _has_xdp(link: KernelObject) -> bool:
+    # IFLA_XDP, IFLA_XDP_ATTACHED
+    attached = attributes_in(attributes_in(link.raw, LINK.size).get(43, b"")).get(2, b"\0")
+    return attached != b"\0"
+
+
+def _tools() -> List[Any]:
+    """Return which programs make and read rules."""
+    found = [shutil.which(name) for name in _TOOLS]
+    return [(path, os.path.realpath(path), os.stat(path).st_mtime_ns) if path else None for path in found]
 
 
 def _first_of(address: str, prefix: int) -> Iterator[str]:
@@ -302,7 +394,7 @@ def _first_of(address: str, prefix: int) -> Iterator[str]:
 def _add_address(dumps: Dumps, family: int, address: str, index: int) -> None:
     raw = socket.inet_pton(family, address)
     head = ADDRESS.pack(family, len(raw) * 8, _PERMANENT | (_NODAD if family == socket.AF_INET6 else 0), 0, index)
-    with contextlib.suppress(FileExistsError):
+    with contextlib.suppress(OSError):
         dumps.change(_NEW_ADDRESS, head + pack_attribute(2, raw) + pack_attribute(1, raw), CREATE | EXCLUSIVE)
 
 
@@ -310,7 +402,7 @@ def _add_route(dumps: Dumps, address: str, index: int) -> None:
     family = family_of(address)
     raw = socket.inet_pton(family, address)
     head = ROUTE.pack(family, len(raw) * 8, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
-    with contextlib.suppress(FileExistsError):
+    with contextlib.suppress(OSError):
         dumps.change(_NEW_ROUTE, head + pack_attribute(1, raw) + pack_attribute(4, _u32(index)), CREATE | EXCLUSIVE)
 
 

@@ -10,7 +10,7 @@ import select
 import socket
 import struct
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
@@ -21,7 +21,7 @@ from ..kernel.sysctls import read_globals, write_global
 from ..netns import Netns, visit
 
 # Seconds for an attempt; a lost SYN is sent again after one, and an echo request after some.
-_DEADLINE, _AGAIN = 2.5, 0.4
+DEADLINE, QUICK, _AGAIN = 2.5, 1.0, 0.4
 # Protocol, types of request and reply, and the length of the header that a raw socket reads.
 _ECHO: Dict[int, Tuple[int, int, int, int]] = {
     socket.AF_INET: (socket.IPPROTO_ICMP, 8, 0, 20),
@@ -34,14 +34,11 @@ _TABLE, _CHAIN, _HANDLE, _TYPE, _VERDICT, _ID, _HEADER, _TRANSPORT, _POLICY = 1,
 _NEIGHBOUR_SOLICITATION = 135
 _BY_POLICY, _BY_RULE = 1, 3
 _DROP = 0
-_PROTOCOLS = {1: "inet", 2: "ip", 7: "bridge", 10: "ip6"}
-_TRACING = """
-table inet podwire_trace {
-  chain prerouting { type filter hook prerouting priority -450; meta nftrace set 1; }
-  chain output { type filter hook output priority -450; meta nftrace set 1; }
-}
-"""
+_PROTOCOLS = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
+_TRACED = {"inet": ("prerouting", "output"), "bridge": ("prerouting",), "arp": ("input", "output")}
+_FIRST = "priority -450; meta nftrace set 1;"
 _RP_FILTER = "rp_filter"
+_UNKNOWN = "nothing that was traced drops them"
 
 Result = TypeVar("Result")
 
@@ -64,12 +61,12 @@ class Attempt:
     """The time that packets have to arrive, in seconds."""
 
     def __init__(self, most: float) -> None:
-        self._most = most
+        self.most = most
         self._end = 0.0
 
     def begin(self) -> None:
         """Begin an attempt."""
-        self._end = time.monotonic() + self._most
+        self._end = time.monotonic() + self.most
 
     @property
     def goes_on(self) -> bool:
@@ -159,7 +156,7 @@ class Trace(Attempt):
     """Follows the packets of one attempt after the other through nftables. Use it as a context manager."""
 
     def __init__(self) -> None:
-        super().__init__(_DEADLINE)
+        super().__init__(DEADLINE)
         self._nft = commands.find_command("nft")
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER)
         self._aside: Set[Optional[bytes]] = set()
@@ -169,14 +166,18 @@ class Trace(Attempt):
     def __enter__(self) -> Trace:
         self._socket.bind((0, 1 << _TRACE_GROUP - 1))
         self._socket.setblocking(False)
-        if self._nft is not None:
-            printed([self._nft, "-f", "-"], _TRACING.encode())
+        # A kernel may lack some family.
+        for family, hooks in _TRACED.items() if self._nft is not None else ():
+            chains = "\n".join(f"chain {hook} {{ type filter hook {hook} {_FIRST} }}" for hook in hooks)
+            with contextlib.suppress(HostError):
+                printed([str(self._nft), "-f", "-"], f"table {family} podwire_trace {{\n{chains}\n}}\n".encode())
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._socket.close()
-        if self._nft is not None:
-            printed([self._nft, "delete", "table", "inet", "podwire_trace"])
+        for family in _TRACED if self._nft is not None else ():
+            with contextlib.suppress(HostError):
+                printed([str(self._nft), "delete", "table", family, "podwire_trace"])
 
     def begin(self) -> None:
         """Begin an attempt."""
@@ -190,7 +191,7 @@ class Trace(Attempt):
         """Whether the attempt has time, and no packet of it was dropped."""
         return super().goes_on and not self._dropping and not self._legacy_drop()
 
-    def waits_for(self, stream: socket.socket, most: float = _DEADLINE) -> bool:
+    def waits_for(self, stream: socket.socket, most: float = DEADLINE) -> bool:
         end = min(self._end, time.monotonic() + most)
         while True:
             left = max(0.0, end - time.monotonic())
@@ -202,23 +203,20 @@ class Trace(Attempt):
             if not left or not self.goes_on:
                 return False
 
-    def explain(self, attempt: Callable[[], bool]) -> Loss:
+    def explain(self, attempt: Optional[Callable[[], bool]]) -> Loss:
         """Return what has dropped the packets of the last attempt, which has failed and can be made again."""
         for place in self._dropping:
             return _described(str(self._nft), *place)
         for line, count in _legacy_counters().items():
             if count > self._legacy.get(line, 0):
                 return Loss("rule", f"a rule of iptables-legacy drops them ({line})")
-        filters = {
-            str(key[1]): found.value for key, found in read_globals().items() if str(key[1]).endswith(_RP_FILTER)
-        }
-        for name, value in filters.items():
-            if value != "0":
-                write_global(str(name), "0")
-        if any(value != "0" for value in filters.values()) and attempt():
-            text = "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
-            return Loss(_RP_FILTER, text)
-        return Loss("", "no rule drops them")
+        if attempt is None:
+            return Loss("", _UNKNOWN)
+        with _without_rp_filter() as changed:
+            if changed and attempt():
+                text = "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
+                return Loss(_RP_FILTER, text)
+        return Loss("", _UNKNOWN)
 
     def _legacy_drop(self) -> str:
         """Return the rule or policy of iptables-legacy that has dropped a packet since the attempt began, or ""."""
@@ -247,6 +245,20 @@ class Trace(Attempt):
             handle = int.from_bytes(found.get(_HANDLE, b""), "big") if cause == _BY_RULE else 0
             names = decode_text(found.get(_TABLE)), decode_text(found.get(_CHAIN))
             self._dropping.append((_PROTOCOLS.get(family, "inet"), *names, handle))
+
+
+@contextlib.contextmanager
+def _without_rp_filter() -> Iterator[bool]:
+    """Switch rp_filter off on all interfaces for a while; tell whether it was on."""
+    names = [f"ipv4/conf/{name}/rp_filter" for name in os.listdir("/proc/sys/net/ipv4/conf")]
+    set_ones = {str(key[1]): found.value for key, found in read_globals(names).items() if found.value != "0"}
+    for name in set_ones:
+        write_global(name, "0")
+    try:
+        yield bool(set_ones)
+    finally:
+        for name, value in set_ones.items():
+            write_global(name, value)
 
 
 def _legacy_counters() -> Dict[str, int]:

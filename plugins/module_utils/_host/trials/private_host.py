@@ -8,6 +8,7 @@ started and frees all that they made, also if this process is killed.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -20,12 +21,13 @@ from ...libcni.kernel import unshare
 from ...libcni.process import Child
 from ..errors import HostError
 from ..netns import apart
+from ..processes import mounts
 
 STORE = "/run/podwire-rehearsal"
 """An empty directory of the private host, for what the work writes."""
 
 _NEW_MOUNTS, _NEW_PROCESSES, _NEW_NETWORK = 0x20000, 0x20000000, 0x40000000
-_PRIVATE, _BIND = 0x44000, 0x1000
+_PRIVATE, _BIND, _REMOUNT = 0x44000, 0x1000, 0x20
 _PARENT_DEATH_SIGNAL = 1
 # The same number on every architecture; include/uapi/linux/mount.h.
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
@@ -194,8 +196,11 @@ def _isolate(needed: Sequence[str]) -> None:
         if f"{os.path.realpath(path)}/".startswith(tuple(f"{name}/" for name in _EMPTIED)) and os.path.isdir(path)
     ]
     _mount(None, "/", None, _PRIVATE)
-    # Older kernels lack the call; a known plugin writes nowhere else anyway.
-    _libc().syscall(_MOUNT_SETATTR, _HERE, b"/", _RECURSIVE, struct.pack("=QQQQ", _READ_ONLY, 0, 0, 0), 32)
+    attributes = struct.pack("=QQQQ", _READ_ONLY, 0, 0, 0)
+    if _libc().syscall(_MOUNT_SETATTR, _HERE, b"/", _RECURSIVE, attributes, len(attributes)) != 0:
+        # Before Linux 5.12, and where "/" is no mount point.
+        for mount in mounts("self"):
+            _make_read_only(mount.point)
     for path in _EMPTIED:
         if os.path.isdir(path):
             _mount("podwire", path, "tmpfs")
@@ -210,6 +215,17 @@ def _isolate(needed: Sequence[str]) -> None:
     os.makedirs("/run/netns")
     # Where bridge 1.1.1 writes what nft reads.
     os.environ["TMPDIR"] = STORE
+
+
+def _make_read_only(point: str) -> None:
+    try:
+        # Their numbers are those of mount(2).
+        kept = os.statvfs(point).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC)
+        _mount(None, point, None, _REMOUNT | _BIND | _READ_ONLY | kept)
+    except OSError as error:
+        # What is below another mount cannot be reached by its path, by nobody.
+        if error.errno not in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
+            raise
 
 
 def new_netns(name: str) -> str:
