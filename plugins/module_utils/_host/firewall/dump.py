@@ -82,6 +82,12 @@ class FirewallDump:
         ]
         return [lines, sorted(self._tables.items()), self._sets]
 
+    @property
+    def lines(self) -> List[str]:
+        """All lines of the tools, without counters."""
+        texts = [*self._iptables.values(), *self._tables.values()]
+        return [_without_counters(line.strip()) for text in texts for line in text.splitlines()]
+
     def restore(self) -> List[str]:
         """Make the rules in this thread's namespace. Return what could not be made, each as a clause."""
         failed = []

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...libcni import gojson
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -99,7 +99,7 @@ class Experiment:
     def __init__(self, subject: Subject, host: HostCopy) -> None:
         self._subject = subject
         self._host = host
-        self._leases: Dict[str, bytes] = {}
+        self._files: Dict[str, bytes] = {}
         self.unknown = next(filter(None, map(_why_never, subject.plugins)), "")
         plugins: List[Any] = [gojson.loads(gojson.dumps(plugin)) for plugin in subject.plugins]
         for number, plugin in enumerate(plugins):
@@ -119,7 +119,7 @@ class Experiment:
         if servers:
             # /run, where it often leads, is empty in a copy.
             with contextlib.suppress(OSError):
-                self._leases[f"{STORE}/resolv{number}"] = read_file(servers, 1 << 16)
+                self._files[f"{STORE}/resolv{number}"] = read_file(servers, 1 << 16)
                 put_member(ipam, "resolvConf", f"{STORE}/resolv{number}")
                 put_member(plugin, "ipam", ipam)
         if text_of(ipam, "type") != HOST_LOCAL or not real:
@@ -132,7 +132,7 @@ class Experiment:
             for name in os.listdir(folder):
                 with contextlib.suppress(OSError):
                     target = os.path.join(private_store(number), self._subject.name, name)
-                    self._leases[target] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+                    self._files[target] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
 
     @property
     def memory(self) -> Memory:
@@ -141,7 +141,7 @@ class Experiment:
             _identity(name, self._subject.bin_dirs)
             for name in types_of([dict(plugin) for plugin in self._subject.plugins])
         ]
-        leases = sorted(self._leases.items())
+        leases = sorted(self._files.items())
         given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest()]
         return Memory("experiments", f"{self._subject.name}/{self._subject.bin_dirs}", repr(given))
 
@@ -151,7 +151,7 @@ class Experiment:
         """Try the network, and return what was seen, as :meth:`understand` expects it."""
         outside = Netns(new_netns("outside"))
         self._host.make(outside)
-        for path, content in self._leases.items():
+        for path, content in self._files.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as stream:
                 stream.write(content)
@@ -162,7 +162,7 @@ class Experiment:
         cni = CNIConfig(
             list(self._subject.bin_dirs), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor()
         )
-        rules = FirewallDump().rules
+        rules = set(FirewallDump().lines)
         runtimes: List[RuntimeConf] = []
         results: List[Dict[str, Any]] = []
         failed: Optional[Failure] = None
@@ -195,7 +195,8 @@ class Experiment:
             left = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime))
             failed = left or failed
         seen = seen._replace(failed=failed)
-        return seen._replace(left=self._left(runtimes, results, rules))
+        names = [address for result in results for address in _addresses(result)]
+        return seen._replace(left=self._left(runtimes, names, rules))
 
     def _doubt(self) -> str:
         return "; ".join(self._host.doubts)
@@ -212,19 +213,13 @@ class Experiment:
         said = one_line(scrub(error.msg if isinstance(error, PluginError) else str(error), known))
         return Failure(verb, said, error.code if isinstance(error, PluginError) else 0)
 
-    def _left(self, runtimes: Sequence[RuntimeConf], results: Sequence[Mapping[str, Any]], before: Any) -> List[str]:
-        left = []
-        names = [address for result in results for address in _addresses(result)]
-        for number in range(len(self._subject.plugins)):
-            folder = os.path.join(private_store(number), self._subject.name)
-            left += [f"the lease of {name}" for name in names if os.path.exists(os.path.join(folder, name))]
+    def _left(self, runtimes: Sequence[RuntimeConf], names: Sequence[str], before: Set[str]) -> List[str]:
+        stores = map(private_store, range(len(self._subject.plugins)))
+        folders = [os.path.join(store, self._subject.name) for store in stores]
+        left = [f"the lease of {name}" for folder in folders for name in names if os.path.exists(f"{folder}/{name}")]
         own = [*names, *(runtime.container_id for runtime in runtimes)]
-        old = set(repr(before).split("'"))
-        left += [
-            f"the rule {line.strip()}"
-            for line in dict.fromkeys(repr(FirewallDump().rules).replace("\\n", "'").split("'"))
-            if line not in old and any(name in line for name in own)
-        ]
+        new = dict.fromkeys(line for line in FirewallDump().lines if line not in before)
+        left += [f"the rule {line}" for line in new if any(name in line for name in own)]
         for runtime in runtimes:
             inside = visit([Netns(runtime.net_ns)], links).get(runtime.net_ns, {})
             left += [f"the interface {link.name}" for link in inside.values() if link.name == _IFNAME]
@@ -370,14 +365,11 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def try_networks(subjects: Sequence[Subject], host: Optional[HostCopy] = None) -> List[Observation]:
-    """Try networks in private copies of this host, several at a time; return the observations in their order.
-
-    *host*: what was read of it already.
-    """
+def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
+    """Try networks in private copies of this host, several at a time; return the observations in their order."""
     observations: List[Union[Observation, None]] = [None] * len(subjects)
     try:
-        host = host or HostCopy()
+        host = HostCopy()
     except HostError as error:
         return [Observation(f"this host cannot be copied: {error.msg}") for _subject in subjects]
     waiting: List[Tuple[int, Callable[[], bytes], Memory]] = []

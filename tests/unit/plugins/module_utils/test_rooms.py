@@ -55,10 +55,10 @@ LONGER = {
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
     "cni_attach": (116, 949, 59),
-    "cni_conf": (113, 957, 53),
+    "cni_conf": (113, 958, 53),
     "cni_gc": (84, 650, 70),
-    "cni_host": (187, 1565, 39),
-    "cni_info": (148, 1237, 34),
+    "cni_host": (187, 1566, 39),
+    "cni_info": (148, 1238, 34),
     "cni_netns": (16, 102, 12),
     "cni_plugins": (60, 432, 21),
     "cni_report": (1, 20, 1),
