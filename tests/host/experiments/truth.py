@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import net
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.host.host import sh
 
-_PORT, _PUBLISHED = 8080, 61998
+_PORT, _PUBLISHED, _WEB = 8080, 61998, 443
 _SERVER = """
 import socket, sys
 server = socket.socket(socket.AF_INET6)
@@ -82,7 +82,7 @@ def what_happens(plugins):
         # The address of IPv6 is tentative for a second.
         sh("sleep 2")
         first, second = (runtime.container_id for runtime in runtimes)
-        servers = [_serve(netns, _PORT) for netns in (first, second, WORLD)]
+        servers = [_serve(first, _PORT), _serve(second, _PORT), _serve(WORLD, _WEB)]
         return set(_failing(first, addresses, mapped, routed))
     finally:
         for server in servers:
@@ -99,7 +99,7 @@ def _failing(first, addresses, mapped, routed):
     for family in ours:
         if family in theirs and not _connects(first, theirs[family], _PORT):
             yield f"container {family}"
-        if family in routed and not _connects(first, INTERNET[family], _PORT):
+        if family in routed and not _connects(first, INTERNET[family], _WEB):
             yield f"outside {family}"
         if mapped and HOST[family] in sh("ip address") and not _connects(WORLD, HOST[family], _PUBLISHED):
             yield f"published {family}"
