@@ -183,7 +183,7 @@ def _links() -> Iterator[Break]:
     yield Break("uplink down", f"ip link set {UPLINK} down")
     yield Break("no default route", "ip route delete default")
     yield Break("no default route IPv6", "ip -6 route delete default")
-    yield Break("blackhole", f"ip route add blackhole {INTERNET['IPv4']}/32; ip route add blackhole 198.18.0.0/15")
+    yield Break("blackholes", "ip route add blackhole 0.0.0.0/2; ip route add blackhole 192.0.0.0/2")
     yield Break("other table", "ip rule add from 10.88.7.0/24 table 77; ip route add blackhole default table 77")
     yield Break("rule prohibits", "ip rule add from 10.88.7.0/24 prohibit")
     yield Break("bridge is a veth", f"ip link add {BRIDGE} type veth peer name pwxpeer")

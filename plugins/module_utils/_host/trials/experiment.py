@@ -100,7 +100,7 @@ class Experiment:
         self._subject = subject
         self._host = host
         self._files: Dict[str, bytes] = {}
-        self.unknown = next(filter(None, map(_why_never, subject.plugins)), "")
+        self.unknown = next(filter(None, (_why_never(plugin, subject.bin_dirs) for plugin in subject.plugins)), "")
         plugins: List[Any] = [gojson.loads(gojson.dumps(plugin)) for plugin in subject.plugins]
         for number, plugin in enumerate(plugins):
             self._use_copies(plugin, number)
@@ -329,11 +329,11 @@ def _isolates(plugin: Mapping[str, Any]) -> bool:
     )
 
 
-def _why_never(plugin: Mapping[str, Any]) -> str:
-    """Return why a plugin cannot be tried, "" if it can."""
+def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
+    """Return why a plugin cannot be tried, "" if it can. One that is missing fails in any case."""
     kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")
     for name in filter(None, (kind, ipam)):
-        if name not in REFERENCE:
+        if name not in REFERENCE and os.access(_identity(name, bin_dirs)[0], os.X_OK):
             return f"what the plugin {name} talks to cannot be copied"
     if "dhcp" in (kind, ipam):
         return "addresses of dhcp come from a server"
