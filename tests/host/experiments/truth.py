@@ -66,7 +66,7 @@ def what_happens(plugins):
     config = network_conf_from_bytes(json.dumps(text).encode())
     cni = CNIConfig([str(BIN_DIR)], cache_dir="/run/home/pwx-cache", timeout=30)
     mapping = [{"hostPort": _PUBLISHED, "containerPort": _PORT, "protocol": "tcp"}]
-    runtimes, addresses, servers = [], [], []
+    runtimes, addresses, servers, macs = [], [], [], []
     try:
         for number in range(2):
             name = f"pwx{uuid.uuid4().hex[:8]}"
@@ -81,11 +81,15 @@ def what_happens(plugins):
                     break
                 return None
             addresses.append(_families(result))
+            macs.append({entry.get("mac") for entry in result.get("interfaces", []) if entry.get("sandbox")})
             routed = {"IPv6" if ":" in route["dst"] else "IPv4" for route in result.get("routes", [])}
         # The address of IPv6 is tentative for a second.
         sh("sleep 2")
         first, second = runtimes[0].container_id, runtimes[-1].container_id
         servers = [_serve(first, _PORT), _serve(second, _PORT), _serve(WORLD, _WEB)]
+        if len(macs) > 1 and macs[0] & macs[1]:
+            # A MAC that only one container can have.
+            addresses.pop()
         return set(_failing(first, addresses, mapped, routed))
     finally:
         for server in servers:
