@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
 import shutil
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import unshare
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 UPLINK, WORLD, BRIDGE, NETWORK = "pwxup0", "pwxworld", "pwxbr0", "pwxnet"
@@ -74,6 +76,28 @@ def make_host(generation: Path) -> None:
         sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
         """
     )
+
+
+def on_a_new_host(generation: Path, script: str, observe: Callable[[], str]) -> str:
+    """Return what *observe* says on a host that *script* has changed, in a namespace that only this case has."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            unshare()
+            sh("ip link set lo up")
+            make_host(generation)
+            sh(script or "true")
+            os.write(writer, observe().encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    sh("for name in $(ls /run/netns); do ip netns delete $name; done")
+    sh("rm -rf /run/home/pwx-* /run/podwire-cni/experiments /etc/cni/tuning; rmdir /etc/cni 2>/dev/null || true")
+    return said
 
 
 def remove_host() -> None:

@@ -10,13 +10,11 @@ import zlib
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import unshare
-from ansible_collections.podwire.cni.tests.host.host import sh
 from ansible_collections.podwire.cni.tests.tools.sample import number
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from breaks import BIN_DIR, NETWORK, breaks, make_host
+from breaks import BIN_DIR, NETWORK, breaks, on_a_new_host
 from truth import what_happens
 
 ALL = breaks()
@@ -34,31 +32,17 @@ def shown(plugins):
     return {f"{lost.way} {lost.family}" for lost in seen.lost if lost.way != "gateway"}
 
 
-def on_a_new_host(generation, case):
-    """Return what the experiment shows and what really happens, in a namespace that only this case has."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            unshare()
-            sh("ip link set lo up")
-            make_host(generation)
-            if case.script:
-                sh(case.script)
-            os.write(writer, repr((shown(case.chain), what_happens(case.chain))).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    sh("for name in $(ls /run/netns); do ip netns delete $name; done")
-    sh("rm -rf /run/home/pwx-* /etc/cni/tuning; rmdir /etc/cni 2>/dev/null || true")
-    return eval(text)  # It is our own.
+def told(ways):
+    """Return what fails in words: the ADD, ways of packets, or what else is said."""
+    return "ADD" if ways is None else ways if isinstance(ways, str) else f"packets: {sorted(ways)}"
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=[case.name for case in CHOSEN])
 def test_an_experiment_shows_what_happens(case, generations):
     generation = generations[("old", "new")[zlib.crc32(case.name.encode()) % 2]]
-    experiment, truth = on_a_new_host(generation, case)
+    both = on_a_new_host(
+        generation, case.script, lambda: f"{told(shown(case.chain))}; {told(what_happens(case.chain))}"
+    )
+    experiment, separator, truth = both.partition("; ")
+    assert separator
     assert experiment == truth

@@ -9,12 +9,10 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import unshare
-from ansible_collections.podwire.cni.tests.host.host import sh
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from breaks import BIN_DIR, UPLINK, make_host
+from breaks import BIN_DIR, UPLINK, on_a_new_host
 
 DEFAULT4, DEFAULT6 = [{"dst": "0.0.0.0/0"}], [{"dst": "::/0"}]
 LAN = {"type": "host-local", "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.100", "gateway": "192.0.2.1"}
@@ -96,24 +94,11 @@ SOUND = {
 @pytest.mark.parametrize("name", SOUND)
 def test_a_network_that_works_has_no_fault(name, generations):
     chain, script, version = SOUND[name]
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            unshare()
-            sh("ip link set lo up")
-            make_host(generations["new"])
-            sh(script or "true")
-            [seen] = try_networks([Subject("pwxsound", version, chain, [str(BIN_DIR)])])
-            # CHECKs of some releases fail for sound networks.
-            failed = [seen.failed] if seen.failed is not None and seen.failed.verb != "CHECK" else []
-            os.write(writer, f"tried: {seen.unknown}{[*failed, *seen.lost, *seen.left] or ''}".encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        said = stream.read()
-    os.waitpid(child, 0)
-    sh("for name in $(ls /run/netns); do ip netns delete $name; done")
-    sh("rm -rf /run/home/pwx-* /run/podwire-cni/experiments")
-    assert said == "tried: "
+
+    def observe():
+        [seen] = try_networks([Subject("pwxsound", version, chain, [str(BIN_DIR)])])
+        # CHECKs of some releases fail for sound networks.
+        failed = [seen.failed] if seen.failed is not None and seen.failed.verb != "CHECK" else []
+        return f"tried: {seen.unknown}{[*failed, *seen.lost, *seen.left] or ''}"
+
+    assert on_a_new_host(generations["new"], script, observe) == "tried: "
