@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = """
 name: cni_hosts
 short_description: Return the hosts that a playbook of this collection works on
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = """
 name: cni_repair_program
 short_description: Make the program that repairs attachments on a host without a controller
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

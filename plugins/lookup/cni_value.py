@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = """
 name: cni_value
 short_description: Return the values of variables of this collection
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cni_attach
 short_description: Attach containers to CNI networks, and detach them
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cni_host
 short_description: Bring the CNI of a whole host to its desired state
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

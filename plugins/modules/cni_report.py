@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cni_report
 short_description: Save the state of hosts, and make a report of it
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:

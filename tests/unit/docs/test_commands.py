@@ -24,7 +24,7 @@ BLOCK = re.compile(
 )
 PAGES = sorted(
     path
-    for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
+    for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
     if "contributing" not in path.parts and BLOCK.search(path.read_text(encoding="utf-8"))
 )
 TUTORIAL = ROOT / "docs" / "tutorial.md"
