@@ -14,7 +14,7 @@ description:
   - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Returns the variable C(cni_hosts), or V(all) if C(cni_hosts) is not set but C(--limit) is. Empty text counts as not
     set.
-  - Warns about extra variables whose names start with C(cni_) and are probably misspelled.
+  - Warns about extra variables that are probably misspelled, or variables of other roles.
   - Fails if no host is named, or if no host of the inventory matches. Ansible itself would skip the play and succeed.
   - Use it in the keyword C(hosts) of a play.
 options:
@@ -69,7 +69,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
 from ..plugin_utils._report.commands import pattern as pattern_of
-from ..plugin_utils.preflight import warn_of_misspelled
+from ..plugin_utils.preflight import warn_of_unknown
 from ..plugin_utils.settings import Settings
 
 WHY = "this playbook changes hosts"
@@ -83,7 +83,7 @@ class LookupModule(LookupBase):
         settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
         named = ",".join(map(str, settings.value("cni_hosts", default=[])))
         # Extra variables are all that is known here. The other variables of a host are checked with the host.
-        warn_of_misspelled(variables, Display().warning)
+        warn_of_unknown(variables, Display().warning)
         self._limit = limit = str(variables.get("ansible_limit") or "")
         pattern = named or ("all" if limit else kwargs.get("default"))
         if any(context.CLIARGS.get(key) for key in LISTINGS):

@@ -42,8 +42,9 @@ options:
       - Return a sentence about what is wrong with the variables of the host, empty if nothing is.
       - V(values) are values that a variable cannot have, such as a text that is no number.
       - V(host) is also what prevents the roles from working, which is that no variable declares something, or that
-        networks must be validated and C(jsonschema) is missing on the controller. It warns about variables whose names
-        are probably misspelled.
+        networks must be validated and C(jsonschema) is missing on the controller.
+      - Both also warn about variables that no role or playbook of this collection reads, because their names are
+        probably misspelled or are those of another role. So does O(options).
     type: str
     choices: [values, host]
 """
@@ -72,7 +73,7 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
-from ..plugin_utils.preflight import bad_values, preflight
+from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.settings import VARIABLES, Settings
 from ..plugin_utils.values import BadValue
 
@@ -83,6 +84,9 @@ class LookupModule(LookupBase):
         settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
         groups, problems = kwargs.pop("options", None), kwargs.pop("problems", "")
         try:
+            if groups or problems == "values":
+                # This is where every role and playbook that changes hosts begins.
+                warn_of_unknown(variables, Display().warning)
             if groups:
                 return [settings.options_of_host() if groups == ["whole_host"] else settings.options(*groups)]
             if problems:

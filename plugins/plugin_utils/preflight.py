@@ -8,12 +8,14 @@ import difflib
 import importlib.util
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 
+from ..module_utils._host.json_text import parse_json
 from .remedies import jsonschema_needed
-from .settings import SECTIONS_DECLARING, VARIABLES, Settings
+from .settings import GROUPS, SECTIONS_DECLARING, VARIABLES, Settings
 from .values import BadValue
 
 DECLARING = (
@@ -26,46 +28,54 @@ DECLARING = (
 SET = re.compile(r"cni_(\w+_result|drift|runtime_loaded|upgrade_before|upgrade_after)")
 """The names of variables that playbooks and roles set for others. Those that they set for themselves begin with __."""
 
+FOREIGN: Mapping[str, tuple[str, str]] = parse_json(Path(__file__).with_name("foreign_variables.json").read_bytes())
+"""The variables of other roles that deploy CNI: whose each is, and what to do in place of it."""
+
+_NO_SUCH = "{} is set, but podwire.cni has no such variable."
+# A name with one of these prefixes was meant for a role or playbook of this collection.
+_PREFIXES = tuple(f"cni_{name}_" for name in (*GROUPS, "pull", "report"))
+
 
 def unknown_variables(names: Iterable[str]) -> dict[str, str]:
-    """Return those of *names* that look like variables of this collection but are not, each with the closest one.
+    """Return those of *names* that look like variables of this collection but are not, each with what is said of it.
 
-    The latter is empty for a name without a close one: playbooks may have variables of their own with this prefix.
+    That is "" for a name that nothing resembles: playbooks may have variables of their own with this prefix.
     """
-    settable = sorted(VARIABLES)
-    unknown = sorted(
+    strangers = (
         name for name in names if name.startswith("cni_") and name not in VARIABLES and not SET.fullmatch(name)
     )
-    return {name: "".join(difflib.get_close_matches(name, settable, n=1, cutoff=0.8)) for name in unknown}
+    return {name: _unknown(name) for name in sorted({*strangers, *FOREIGN.keys() & set(names)})}
 
 
-def warn_of_misspelled(names: Mapping[str, Any], warn: Callable[[str], None]) -> None:
-    """Call *warn* with a sentence for each variable that was probably meant to be another one."""
-    for sentence in _misspelled(names):
+def _unknown(name: str) -> str:
+    if name in FOREIGN:
+        owner, remedy = FOREIGN[name]
+        return f"{name} is a variable of {owner}; {remedy}."
+    near = difflib.get_close_matches(name, sorted(VARIABLES), n=1, cutoff=0.8)
+    if near:
+        return f"{name} is set; did you mean {near[0]}?"
+    return _NO_SUCH.format(name) if name.startswith(_PREFIXES) else ""
+
+
+def warn_of_unknown(names: Iterable[str], warn: Callable[[str], None]) -> None:
+    """Call *warn* with a sentence for each variable that was probably meant for this collection."""
+    for sentence in filter(None, unknown_variables(names).values()):
         warn(f"{sentence} No role or playbook of podwire.cni reads the former.")
-
-
-def _misspelled(names: Mapping[str, Any]) -> list[str]:
-    return [f"{name} is set; did you mean {known}?" for name, known in unknown_variables(names).items() if known]
 
 
 def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[str], None]) -> str:
     """Return why the roles cannot work on a host, "" if they can; call *warn* with what is only suspicious."""
     if any(settings.is_set(name) for name in DECLARING):
-        warn_of_misspelled(variables, warn)
+        warn_of_unknown(variables, warn)
         return bad_values(variables, settings) or _lacking(settings)
     host = variables.get("inventory_hostname", "this host")
-    others = [
-        f"{name} is set, but podwire.cni has no such variable."
-        for name, known in unknown_variables(variables).items()
-        if not known
-    ]
+    strangers = [said or _NO_SUCH.format(name) for name, said in unknown_variables(variables).items()]
     what = f"nothing declared for {host}: none of {', '.join(DECLARING)} is set."
     remedy = (
         "Load the host's variables (group_vars and host_vars are read from the directory of the inventory; "
         f"ansible-inventory --host {host} shows them), or leave the host out with cni_hosts or --limit."
     )
-    return " ".join([what, *_misspelled(variables), *others, remedy])
+    return " ".join([what, *strangers, remedy])
 
 
 def bad_values(variables: Mapping[str, Any], settings: Settings) -> str:

@@ -74,6 +74,15 @@ def test_a_role_that_is_told_nothing_or_empty_texts_as_by_a_survey_does_nothing(
     assert "changed=0 " in run.stdout
 
 
+@pytest.mark.parametrize("name", [*ROLES, "pull"])
+def test_a_role_alone_names_variables_that_none_of_the_roles_has(controller, name):
+    given = {"cni_plugins_download_url": "https://mirror.example/cni.tgz", "cni_confdir": "/etc/cni/net.d"}
+    run = controller(site(**given)).play(role(name))
+    printed = " ".join(f"{run.stdout} {run.stderr}".split())
+    said = "cni_plugins_download_url is a variable of vexxhost.containers.cni_plugins; use cni_plugins_src."
+    assert [printed.count(words) for words in (said, "cni_confdir is set; did you mean cni_conf_dir?")] == [1, 1]
+
+
 # Refused are values in words that begin with the name of the variable and entries of lists in those of the module.
 ENTRY = {"name": "x", "colour": "red"}
 REFUSED = [

@@ -18,12 +18,16 @@ def warnings(monkeypatch):
     return found
 
 
-def preflight(variables):
+def lookup(variables, **options):
     given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
     loader = DataLoader()
     plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
-    (sentence,) = plugin.run([], {"inventory_hostname": "web1", **given}, problems="host")
-    return sentence
+    (value,) = plugin.run([], {"inventory_hostname": "web1", **given}, **options)
+    return value
+
+
+def preflight(variables):
+    return lookup(variables, problems="host")
 
 
 @pytest.mark.parametrize("empty", ["", None, [], {}, "{{ [] }}", "{{ '' }}"])
@@ -60,10 +64,15 @@ def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(war
     assert not warnings
 
 
-def test_a_slip_beside_what_is_declared_is_a_warning(warnings):
-    assert preflight({"cni_networks": [{"name": "a"}], "cni_confdir": "/x", "cni_uplink": "eth0"}) == ""
+@pytest.mark.parametrize("options", [{"problems": "host"}, {"problems": "values"}, {"options": ["lock"]}], ids=str)
+def test_a_slip_and_a_variable_of_another_role_beside_what_is_declared_are_warnings(warnings, options):
+    given = {"cni_confdir": "/x", "cni_uplink": "eth0", "nomad_cni_version": "1.9.1"}
+    assert not lookup({"cni_networks": [{"name": "a", "state": "absent"}], **given}, **options)
+    unread = "No role or playbook of podwire.cni reads the former."
+    nomads = "a variable of ansible-nomad (formerly brianshumate.nomad)"
     assert warnings == [
-        "cni_confdir is set; did you mean cni_conf_dir? No role or playbook of podwire.cni reads the former."
+        f"cni_confdir is set; did you mean cni_conf_dir? {unread}",
+        f"nomad_cni_version is {nomads}; use cni_plugins_version. {unread}",
     ]
 
 

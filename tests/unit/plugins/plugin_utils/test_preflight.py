@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING, SET, unknown_variables
+from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING, FOREIGN, SET, unknown_variables
 from ansible_collections.podwire.cni.plugins.plugin_utils.settings import SECTIONS_DECLARING, VARIABLES
 
 ROOT = Path(__file__).parents[4]
@@ -72,12 +72,34 @@ def test_unknown_cni_variables_get_did_you_mean(name):
     tails = range(len("cni_"), len(name))
     slips = {name[:at] + name[at + 1 :] for at in tails} | {name[:at] + name[at] + name[at:] for at in tails}
     slips |= {name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :] for at in tails}
-    slips = {slip for slip in slips - VARIABLES if not SET.fullmatch(slip)}
+    slips = {slip for slip in slips - VARIABLES - FOREIGN.keys() if not SET.fullmatch(slip)}
     found = unknown_variables([*slips, name, "cnix"])
     assert set(found) == {slip for slip in slips if slip.startswith("cni_")}
-    assert set(found.values()) == {name}
+    assert found == {slip: f"{slip} is set; did you mean {name}?" for slip in found}
 
 
-@pytest.mark.parametrize("name", ["cni_uplink", "cni_version", "cni_pod_cidr", "cni_my_networks_of_the_lab", "cni_"])
+@pytest.mark.parametrize("name", ["cni_uplink", "cni_pod_cidr", "cni_my_networks_of_the_lab", "cni_"])
 def test_variables_of_others_are_unknown_and_mean_nothing_else(name):
     assert unknown_variables([name]) == {name: ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cni_plugins_url", "did you mean cni_plugins_src?"),
+        ("cni_runtime_restarts", "did you mean cni_runtime_restart?"),
+        ("cni_gc_dry_run", "podwire.cni has no such variable"),
+        ("cni_pull_everything", "podwire.cni has no such variable"),
+    ],
+)
+def test_a_name_with_the_prefix_of_a_role_is_never_somebody_elses(name, said):
+    assert said in unknown_variables([name])[name]
+
+
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+def test_a_variable_of_another_role_is_said_to_be_one_with_variables_that_exist(name):
+    assert name not in VARIABLES
+    sentence = unknown_variables([name])[name]
+    owner, remedy = FOREIGN[name]
+    assert sentence == f"{name} is a variable of {owner}; {remedy}."
+    assert set(WORD.findall(remedy)) <= VARIABLES
