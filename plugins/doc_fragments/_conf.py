@@ -119,12 +119,13 @@ options:
     description:
       - Mode of the files, as an octal number in quotes. A different mode is corrected.
       - V(0600) resolves the warning C(readable_secret), and is what the CIS Kubernetes Benchmark (1.1.9) asks for.
-        Runtimes read the files as root.
+        Runtimes read the files as root. A mode that lets others write is refused.
     type: raw
     default: '0644'
   owner:
     description:
-      - Owner of the files, as a name or number.
+      - Owner of the files, as a name or number. It must be root, because the files decide what root runs. Every other
+        value is refused.
     type: str
     default: root
   group:

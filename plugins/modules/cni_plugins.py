@@ -70,13 +70,14 @@ options:
     elements: str
   bin_dir:
     description:
-      - Directory to install to. A missing directory is created, owned by root and with mode 0755.
+      - Directory to install to. A missing directory is created, owned by root and with mode 0755. An existing one keeps
+        its group and mode. It must belong to root, and nobody else may write to it.
       - The default is the first entry of O(bin_dirs).
     type: path
   owner:
     description:
-      - User name or number that owns the binaries.
-      - If this is not root, the modules of this collection refuse to run the binaries, because they run them as root.
+      - User name or number that owns the binaries. It must be root, because root runs them. Every other value is
+        refused.
     type: str
     default: root
   group:
@@ -84,7 +85,7 @@ options:
     type: str
     default: root
   mode:
-    description: Mode of the binaries, in quotes. It must let the owner run them, and let nobody else write to them.
+    description: Mode of the binaries, in quotes. It must let root run them, and let nobody else write to them.
     type: raw
     default: '0755'
   state:
@@ -198,7 +199,7 @@ findings:
   type: list
   elements: dict
   sample:
-    - {level: warning, code: owner_not_root, message: "modules run only plugins of root", target: ""}
+    - {level: warning, code: plugin_failed, message: "bridge has the desired content, but does not run", target: ""}
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always, when there is a plan

@@ -16,7 +16,7 @@ import pwd
 import re
 import stat
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, Optional
+from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 
 from .errors import HostError
 from .paths import file_name
@@ -242,8 +242,28 @@ def _label(fd: int, target: str) -> None:
 
 
 def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
-    """Return mode and numeric owner from the user's options."""
-    return Attributes(_mode(mode), _id(owner, "owner"), _id(group, "group"))
+    """Return mode and numeric owner from the user's options, for files that decide what root runs.
+
+    Raises HostError ``unsafe_permissions`` if others than root could change them, ``bad_mode`` and ``bad_group``.
+    """
+    number = _mode(mode)
+    if number & 0o022:
+        raise HostError(
+            f"mode: {number:04o} lets users other than root change what root runs; use '{number & ~0o022:04o}'",
+            code="unsafe_permissions",
+        )
+    if _id(owner, lambda: pwd.getpwnam(owner).pw_uid) != 0:
+        raise HostError(
+            f"owner: {owner!r} is refused, because whoever owns plugins and networks decides what root runs; use "
+            "'root', and set 'group' and 'mode' to let others read them",
+            code="unsafe_permissions",
+        )
+    gid = _id(group, lambda: grp.getgrnam(group).gr_gid)
+    if gid is None:
+        raise HostError(
+            f"group: there is no group {group!r} on this host; create it, or write a number", code="bad_group"
+        )
+    return Attributes(number, 0, gid)
 
 
 def _mode(mode: Any) -> int:
@@ -260,14 +280,11 @@ def _mode(mode: Any) -> int:
     return number
 
 
-def _id(name: str, option: str) -> int:
+def _id(name: str, look_up: Callable[[], int]) -> Optional[int]:
+    """Return the number that *name* is or stands for, None if nobody has this name."""
     if name.isdigit() and name.isascii():
         return int(name)
     try:
-        return pwd.getpwnam(name).pw_uid if option == "owner" else grp.getgrnam(name).gr_gid
+        return look_up()
     except KeyError:
-        raise HostError(
-            f"{option}: there is no {'user' if option == 'owner' else option} {name!r} on this host; create it, or "
-            "write a number",
-            code=f"bad_{option}",
-        ) from None
+        return None

@@ -101,6 +101,37 @@ def test_networks_are_created_changed_and_removed(host, work, change, monkeypatc
     assert list(conf_dir.iterdir()) == []
 
 
+@pytest.mark.parametrize("generation", ["old"])
+def test_a_directory_for_another_tool_keeps_its_group_and_mode_and_root_stays_the_owner(
+    host, bin_dir, conf_dir, change
+):
+    """Plugins and networks that two modules install are what the others of them accept."""
+    tools = conf_dir.with_name("bin")
+    for path in (conf_dir, tools):
+        path.mkdir(exist_ok=True)
+        path.chmod(0o750)
+        os.chown(path, 0, 1)
+    host = host.with_defaults(bin_dirs=[str(tools)])
+    host.run("cni_plugins", src=str(bin_dir), remote_src=True, group="1", mode="0750")
+    change([APPS], ["create"], ["created"], bin_dirs=[str(tools)], group="1", mode="0640")
+    listed = sh(
+        f"find {conf_dir} {tools}/bridge {tools} -maxdepth 0 -printf '%m %u %G\n'; stat -c '%a %u %g' {conf_dir}/*"
+    )
+    assert listed.splitlines() == ["750 root 1", "750 root 1", "750 root 1", "640 0 1"]
+    assert host.run("cni_info", gather=["conf", "plugins"])["problems"] == []
+
+
+@pytest.mark.parametrize("options", [{"owner": "nobody"}, {"owner": "no-such-user"}, {"mode": "0664"}], ids=str)
+def test_what_others_could_change_is_refused_by_the_module_that_would_set_it(host, bin_dir, conf_dir, files, options):
+    words = [*options, "what root runs", "use '"]
+    plugins = {"src": str(bin_dir), "remote_src": True, "bin_dir": f"{conf_dir}", **options}
+    sections = {"plugins": plugins, "networks": {"networks": [APPS], **options}}
+    for name, arguments in (("cni_plugins", plugins), ("cni_conf", sections["networks"])):
+        host.refuse(name, files, "unsafe_permissions", words, **arguments)
+    refused = host.fail("cni_host", **sections)
+    assert [refused[name]["error"]["code"] for name in sections] == ["unsafe_permissions"] * 2
+
+
 def test_a_host_without_plugins_is_checked_with_warnings_and_left_alone(host, work):
     bridge = {"type": "bridge", "ipam": {"type": "host-local", "subnet": "10.55.0.0/24"}}
     arguments = {"bin_dirs": [f"{work}/no_bin"], "networks": [network("apps", bridge)]}

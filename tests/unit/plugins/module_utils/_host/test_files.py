@@ -205,7 +205,7 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"), [("0644", 0o644), ("644", 0o644), (0o644, 0o644), ("0400", 0o400), ("777", 0o777)]
+    ("mode", "expected"), [("0644", 0o644), ("644", 0o644), (0o644, 0o644), ("0400", 0o400), ("755", 0o755)]
 )
 def test_modes(mode, expected):
     attributes = files.read_attributes(mode, "0", "0")
@@ -221,21 +221,29 @@ def test_modes_that_are_refused(mode):
     assert caught.value.code == "bad_mode"
 
 
+@pytest.mark.parametrize(("mode", "instead"), [("0664", "0644"), ("0722", "0700"), (0o777, "0755")])
+def test_modes_that_let_others_than_root_decide_what_root_runs_are_refused(mode, instead):
+    with pytest.raises(HostError, match=f"use '{instead}'") as caught:
+        files.read_attributes(mode, "0", "0")
+    assert caught.value.code == "unsafe_permissions"
+
+
 def test_owners(monkeypatch):
-    users, groups = {"alice": 1001}, {"alice": 2002}
+    users, groups = {"alice": 1001, "root": 0, "toor": 0}, {"alice": 2002}
     monkeypatch.setattr(files.pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=users[name]))
     monkeypatch.setattr(files.grp, "getgrnam", lambda name: SimpleNamespace(gr_gid=groups[name]))
-    attributes = files.read_attributes("0600", "alice", "alice")
-    assert (attributes.uid, attributes.gid) == (1001, 2002)
-    attributes = files.read_attributes("0600", "7", "8")
-    assert (attributes.uid, attributes.gid) == (7, 8)
-    for option, given, what in (("owner", ("bob", "0"), "user"), ("group", ("0", "bob"), "group")):
-        with pytest.raises(HostError, match=f"^{option}: there is no {what} 'bob' on this host") as caught:
-            files.read_attributes("0600", *given)
-        assert caught.value.code == f"bad_{option}"
+    for owner, group, gid in (("root", "alice", 2002), ("toor", "8", 8), ("00", "0", 0)):
+        attributes = files.read_attributes("0600", owner, group)
+        assert (attributes.uid, attributes.gid) == (0, gid)
     # A digit of another script is part of a name.
-    with pytest.raises(HostError, match="there is no user"):
-        files.read_attributes("0600", "\u0663", "0")
+    for group in ("bob", "\u0663"):
+        with pytest.raises(HostError, match=f"^group: there is no group '{group}' on this host") as caught:
+            files.read_attributes("0600", "root", group)
+        assert caught.value.code == "bad_group"
+    for owner in ("alice", "7", "bob", "\u0660"):
+        with pytest.raises(HostError, match=f"^owner: '{owner}' is refused.*'group' and 'mode'") as caught:
+            files.read_attributes("0600", owner, "0")
+        assert caught.value.code == "unsafe_permissions"
 
 
 class Selinux(ModuleType):

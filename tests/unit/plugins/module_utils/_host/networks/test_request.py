@@ -19,7 +19,7 @@ def params(*networks, **changed):
             "bin_dirs": ["/opt/cni/bin"],
             "cache_dir": "/var/lib/cni",
             "mode": "0640",
-            "owner": "5",
+            "owner": "0",
             "group": "6",
             "validate": ["plugins"],
             "force": False,
@@ -48,7 +48,7 @@ def test_the_options():
     made = request.conf_request(params(), True)
     assert (made.conf_dir, made.bin_dirs, made.cache_dir) == ("/etc/cni/net.d", ["/opt/cni/bin"], "/var/lib/cni")
     attributes = made.attributes
-    assert (attributes.mode, attributes.uid, attributes.gid) == (0o640, 5, 6)
+    assert (attributes.mode, attributes.uid, attributes.gid) == (0o640, 0, 6)
     assert (made.levels, made.runtimes, made.ensure_effective) == (["plugins"], ["containerd"], "demo")
     assert made.settings is None
     assert made.tolerate_missing is True
