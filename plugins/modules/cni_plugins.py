@@ -294,10 +294,15 @@ def main() -> None:
     params = module.params
     bin_dir = str(params["bin_dir"] or params["bin_dirs"][0])
 
+    from ..module_utils._host.runtimes.unused import warn_of_unused
+
     def make_plan(wanted: Optional[WantedPlugins]) -> PluginsPlan:
         view = HostView()
         view.built_in = _built_in
-        return plan_plugins(params, bin_dir, wanted, view, module.check_mode)
+        plan = plan_plugins(params, bin_dir, wanted, view, module.check_mode)
+        view.expect_binaries(plan.expected())
+        warn_of_unused(plan, plan.present, bin_dir, params["conf_dir"], view)
+        return plan
 
     def run(wanted: Optional[WantedPlugins]) -> PluginsPlan:
         return execute(module, lambda: make_plan(wanted), "cni_plugins")

@@ -15,6 +15,7 @@ description:
     the gateway, and DEL. Then searches for what DEL left behind, by a container ID that no other container has.
   - Cleans up after itself. The module reports and removes what DEL left behind, undoes a failed ADD, and undoes
     everything if it is interrupted. The next run removes what a killed run left behind.
+  - Runs the plugins that the runtime of a network finds. O(bin_dirs) is for networks that no runtime of the host reads.
   - Does not touch the attachments of containers.
 options:
   networks:
@@ -85,6 +86,11 @@ networks:
       description: Path of its file.
       type: str
       sample: /etc/cni/net.d/10-apps.conflist
+    bin_dirs:
+      description: The directories where its plugins are searched, those of the runtime that reads it, or O(bin_dirs).
+      type: list
+      elements: str
+      sample: [/opt/cni/bin]
     status:
       description:
         - V(passed) and V(failed) networks were tested, or could not be, as RV(networks[].error) says.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class HostView:
     A plan of one section has a view of its own, which shows the host as it is.
 
     - ``manifest``: the collection's records, read once. If that fails, they are empty, and its ``error`` says why.
-    - ``binaries``: path of each binary that a step changes -> the spec versions that the new one supports (empty: only
-      a run can tell), None if it is removed.
+    - ``binaries``: path of each binary that a step changes, without links in its directory -> the spec versions that
+      the new one supports (empty: only a run can tell), None if it is removed.
     - ``written``: path of each conflist that a step writes, moves or restores, or whose mode or owner it changes -> its
       text then.
     - ``namespaces``: path of each network namespace that a step creates (True) or removes (False).
@@ -68,22 +68,38 @@ class HostView:
 
     # ---- plugins
 
-    def binary_paths(self, name: str, bin_dirs: Iterable[str]) -> Iterator[str]:
-        """Yield the paths at which a plugin can be found, in order, without those whose file is removed."""
+    def expect_binaries(self, versions: Mapping[str, Optional[List[str]]]) -> None:
+        """Note the binaries that steps change, as :attr:`binaries` has them."""
+        self.binaries.update({_resolved(path): of_path for path, of_path in versions.items()})
+
+    def changes_binary(self, path: str) -> bool:
+        """Tell whether a step installs, changes or removes the binary at *path*."""
+        return _resolved(path) in self.binaries
+
+    def versions_after(self, path: str) -> Optional[List[str]]:
+        """Return what :attr:`binaries` has about a binary that a step changes."""
+        return self.binaries[_resolved(path)]
+
+    def plugin_path(self, name: str, bin_dirs: Iterable[str]) -> str:
+        """Return the first path in *bin_dirs* at which the plugin *name* will be, "" if it will be in none of them."""
+        if not name or "/" in name or "\0" in name:
+            # Not the name of a file.
+            return ""
         for directory in bin_dirs:
             path = os.path.normpath(os.path.join(directory, name))
-            if self.binaries.get(path, ()) is not None:
-                yield path
+            if self.versions_after(path) is not None if self.changes_binary(path) else os.path.isfile(path):
+                return path
+        return ""
 
     def changing_binaries(self, names: Iterable[str], bin_dirs: Sequence[str]) -> List[str]:
         """Return those of the plugins whose binary a step installs, changes or removes."""
         places = {name: [os.path.join(directory, name) for directory in bin_dirs] for name in names}
-        return sorted(name for name, paths in places.items() if any(path in self.binaries for path in paths))
+        return sorted(name for name, paths in places.items() if any(map(self.changes_binary, paths)))
 
     def has_directory(self, path: str) -> bool:
         """Tell whether the directory exists, or a step creates it for the first file in it."""
         made = (os.path.dirname(file) for file, versions in self.binaries.items() if versions is not None)
-        return os.path.isdir(path) or path in made
+        return os.path.isdir(path) or os.path.realpath(path) in made
 
     # ---- networks
 
@@ -130,3 +146,8 @@ class HostView:
         """
         wanted = self.requested.get(attachment)
         return wanted is False or (renewed and wanted is True)
+
+
+def _resolved(path: str) -> str:
+    """Return the path of a file without links in its directory. The file itself may be one, and may be replaced."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))

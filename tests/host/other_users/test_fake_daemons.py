@@ -59,6 +59,7 @@ def sbin():
 @pytest.fixture
 def host(host, conf_dir, generations, sbin):
     host = host.with_defaults(conf_dir=str(conf_dir), bin_dirs=[str(generations["new"])])
+    Path("/etc/crio/crio.conf").write_text(f'[crio.network]\nplugin_dirs = ["{generations["new"]}"]\n')
     host.run("cni_conf", networks=[APPS])
     sh("ip netns add pwu")
     yield host

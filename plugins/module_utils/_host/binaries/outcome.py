@@ -180,6 +180,11 @@ class PluginsPlan(Plan):
             return None
         return machine if machine in (None, SCRIPT) else "elf"
 
+    @property
+    def present(self) -> List[str]:
+        """The plugins that the directory has after the plan, of those that it is about."""
+        return sorted(name for name, row in self._report.items() if row["sha256"])
+
     def report(self) -> List[Dict[str, Any]]:
         """Return ``[{name, path, kind, sha256, cni_versions, action}]``; after a run with the answers to VERSION."""
         return [self._report[name] for name in sorted(self._report)]

@@ -40,14 +40,14 @@ class Binaries:
         Raises HostError ``missing_plugin``, ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
         """
         path = self._path(name)
-        if path in self._view.binaries:
-            return path, self._view.binaries[path] or list(version.ALL)
+        if self._view.changes_binary(path):
+            return path, self._view.versions_after(path) or list(version.ALL)
         return path, list(self._record(path)["cni_versions"])
 
     def memory(self, name: str) -> Dict[str, Any]:
         """Return what is remembered about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
         path, _versions = self.ask(name)
-        if path in self._view.binaries:
+        if self._view.changes_binary(path):
             raise HostError(f"{path} is not installed yet", code="missing_plugin")
         return self._record(path)
 
@@ -82,9 +82,9 @@ class Binaries:
     def _path(self, name: str) -> str:
         if name in self._missing:
             raise self._missing[name]
-        for path in self._view.binary_paths(name, self.bin_dirs):
-            if path in self._view.binaries or (_is_plain(name) and os.path.isfile(path)):
-                return path
+        path = self._view.plugin_path(name, self.bin_dirs)
+        if path:
+            return path
         self._missing[name] = HostError(
             f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
             "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
@@ -131,11 +131,6 @@ class Binaries:
         """Remove the memory of files that are gone."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
-
-
-def _is_plain(name: str) -> bool:
-    """Tell whether a type can be the name of a file in a directory of plugins."""
-    return bool(name) and "/" not in name and "\0" not in name
 
 
 def _meant(name: str, bin_dirs: Sequence[str]) -> str:

@@ -119,13 +119,21 @@ class HostPlanner:
             part.steps = [step for step in part.steps if step not in later]
         if part.error is None:
             self._foretell(section, plan, view)
+            if section == "plugins" and not {"networks", "runtime"}.intersection(self._request.sections):
+                # Otherwise, those say whether runtimes run the plugins.
+                self._warn_of_unused(plan, view)
         return [part]
+
+    def _warn_of_unused(self, plan: Any, view: HostView) -> None:
+        from ..runtimes.unused import warn_of_unused
+
+        warn_of_unused(plan, plan.present, plan.store.bin_dir, self._request.sections["plugins"]["conf_dir"], view)
 
     @staticmethod
     def _foretell(section: str, plan: Any, view: HostView) -> None:
         """Note in *view* what the plan of a section will leave on the host."""
         if section == "plugins":
-            view.binaries.update(plan.expected())
+            view.expect_binaries(plan.expected())
         elif section in ("networks", "pod_networks") and not plan.left:
             view.expect_files(plan.conf_dir, plan.files_after, plan.written)
             view.expect_drop_ins(plan.conf_dir, plan.drop_ins_after)

@@ -189,11 +189,20 @@ class ConfPlanner:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems += problems
         self.plan.problems += unmet
+        self.plan.problems += [finding for finding in effective.unused() if not self._has_use(finding, files)]
         wished = {
             network.name: network.drop_ins for network in request.networks if network.present and network.drop_ins
         }
         if wished:
             self.plan.problems += effective.ignored_drop_ins(wished)
+
+    def _has_use(self, finding: Finding, files: Sequence[ConfFile]) -> bool:
+        """Tell whether attachments of this collection use a directory that no runtime reads, or an error says so."""
+        if finding.code != "conf_dir_unused":
+            return False
+        names = {file.network for file in files if file.network}
+        requested = any(key[0] in names for key, exists in self.view.requested.items() if exists)
+        return self.request.ensure_effective is not None or requested or any(map(self.state.attached, names))
 
     def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
         """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""

@@ -42,6 +42,7 @@ class Effective:
     ) -> None:
         self.names = names
         self.conf_dir = conf_dir
+        self.bin_dirs = list(bin_dirs)
         self.files = list(files)
         self.tolerate_missing = tolerate_missing
         self._view = view
@@ -118,6 +119,12 @@ class Effective:
                 what = f"{runtime.name} runs the plugin {need['plugin']} for {built_in.purpose}, and would fail"
                 file = verdict.file or runtime.conf_dir
                 yield Finding(WARNING if tolerated else level, need["code"], f"{what}: {need['problem']}", "", file)
+
+    def unused(self) -> List[Finding]:
+        """Return a warning if no runtime reads conf_dir, and one for each that runs other plugins than in bin_dirs."""
+        from .unused import unused_directories
+
+        return unused_directories(self.runtimes, self.conf_dir, self.files, self.bin_dirs, self._view)
 
     def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> Iterator[Finding]:
         """Yield a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""

@@ -11,7 +11,6 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 from ...libcni.conf import NetworkConfigList
 from ..attachments.networks import Networks
 from ..attachments.store import CachedAttachment, check_cache_dir, read_cache, remove_files
-from ..attachments.verbs import Verbs
 from ..binaries.types import types_of
 from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
@@ -23,6 +22,11 @@ from ..plan import SAFE, Step
 from ..secrets import mask_text
 from ..trust import check_trusted
 from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..runtimes.effective import Effective
+    from ..runtimes.runtime import Runtime
 
 _DHCP_SOCKET = "/run/cni/dhcp.sock"
 
@@ -104,9 +108,8 @@ class SmokePlanner:
     def __init__(self, settings: SmokeSettings) -> None:
         self._settings = settings
         self._cache_dir = os.path.join(settings.cache_dir, _CACHE)
-        self._networks = Networks(settings.conf_dir, settings.bin_dirs, HostView())
-        self._verbs = Verbs(settings.bin_dirs, self._cache_dir, settings.timeout)
         self._plan = SmokePlan()
+        self._triers: Dict[Tuple[str, ...], Trier] = {}
 
     def make(self) -> SmokePlan:
         """Return the plan.
@@ -119,9 +122,9 @@ class SmokePlanner:
         check_trusted(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
         check_cache_dir(self._cache_dir)
-        trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
+        self._effective = self._find_runtimes()
         for entry in read_cache(self._cache_dir).entries:
-            self._add_take_back(trier, entry)
+            self._add_take_back(entry)
         asked = "its test was requested" if self._settings.networks is not None else "its test does no harm"
         files, missing = choose(self._settings.conf_dir, self._settings.networks)
         if missing:
@@ -132,7 +135,8 @@ class SmokePlanner:
             )
         self._plan.runtimes = self._runtimes({file.network for file in files})
         for file in files:
-            trial = self._trial(file)
+            trier = self._trier(file.network or "")
+            trial = self._trial(file, trier)
             self._plan.trials.append(trial)
             if not (trial.error or trial.reason):
                 run = partial(trier.run, trial)
@@ -141,14 +145,33 @@ class SmokePlanner:
             self._plan.finish = self._remove_folders
         return self._plan
 
-    def _runtimes(self, networks: Set[Optional[str]]) -> List[Dict[str, Any]]:
-        """Return a row for each runtime of the host whose network is one of *networks*, and warn of what it lacks."""
-        # Imported late: a killed run's leftovers do not need it.
+    def _find_runtimes(self) -> Effective:
+        # Imported late: what is refused does not need it.
         from ..runtimes.effective import Effective
 
-        settings, rows = self._settings, []
+        settings = self._settings
         files = scan_conf_dir(settings.conf_dir)
-        effective = Effective(None, settings.conf_dir, settings.bin_dirs, files, HostView())
+        return Effective(None, settings.conf_dir, settings.bin_dirs, files, HostView())
+
+    def _trier(self, network: str) -> Trier:
+        """Return what tests *network* with the plugins of the runtime that uses it, or else with those of bin_dirs.
+
+        Of several, a runtime counts first that uses it by default, then one that can use it, then one that runs.
+        """
+        readers = [runtime for runtime in self._effective.runtimes if self._effective.reads_here(runtime)]
+        readers = [runtime for runtime in readers if runtime.name != "multus"]
+
+        def rank(runtime: Runtime) -> Tuple[bool, bool, bool]:
+            return runtime.verdict.network != network, not runtime.verdict.can_use(network), not runtime.pid
+
+        dirs = tuple(min(readers, key=rank).bin_dirs if readers else self._settings.bin_dirs)
+        if dirs not in self._triers:
+            self._triers[dirs] = Trier(self._settings._replace(bin_dirs=dirs), self._cache_dir, self._plan)
+        return self._triers[dirs]
+
+    def _runtimes(self, networks: Set[Optional[str]]) -> List[Dict[str, Any]]:
+        """Return a row for each runtime of the host whose network is one of *networks*, and warn of what they lack."""
+        effective, rows = self._effective, []
         for runtime in effective.runtimes:
             network = runtime.verdict.network
             if not effective.reads_here(runtime) or network is None or network not in networks:
@@ -157,8 +180,10 @@ class SmokePlanner:
             rows.append(
                 {"runtime": runtime.name, "network": network, "running": bool(runtime.pid), "requires": needs},
             )
-        for entry in effective.unmet():
-            self._plan.warn(entry.code, entry.message)
+        for finding in [*effective.unmet(), *effective.unused()]:
+            # Attachments of this collection may use networks that no runtime reads.
+            if finding.code != "conf_dir_unused" or not read_cache(self._settings.cache_dir).entries:
+                self._plan.warn(finding.code, finding.sentence)
         return rows
 
     def _tell_missing(self, names: List[str]) -> None:
@@ -167,17 +192,17 @@ class SmokePlanner:
             raise HostError(text, code="missing_network")
         self._plan.warn("missing_network", text)
 
-    def _trial(self, file: ConfFile) -> Trial:
-        trial = Trial(file.network or "", file.path)
+    def _trial(self, file: ConfFile, trier: Trier) -> Trial:
+        trial = Trial(file.network or "", file.path, trier.bin_dirs)
         try:
-            trial.config = load(file, self._networks)
+            trial.config = load(file, trier.networks)
             against = reason_against(trial.config) if self._settings.networks is None else None
             if against:
                 trial.skip(*against)
             else:
-                self._networks.test_plugins(trial.config)
+                trier.networks.test_plugins(trial.config)
                 plugins = [plugin.network for plugin in trial.config.plugins]
-                require_tools(f"cannot test {trial.network}", plugins, {}, self._settings.bin_dirs)
+                require_tools(f"cannot test {trial.network}", plugins, {}, trier.bin_dirs)
         except HostError as error:
             if self._settings.check_mode and error.code in ("missing_plugin", "missing_tool"):
                 self._plan.warn(error.code, error.msg)
@@ -187,7 +212,8 @@ class SmokePlanner:
 
     # ---- leftovers of a killed run
 
-    def _add_take_back(self, trier: Trier, entry: CachedAttachment) -> None:
+    def _add_take_back(self, entry: CachedAttachment) -> None:
+        trier = self._trier(entry.key.network if entry.key else "")
         target = str(entry.key or entry.name)
         before = {"ips": entry.ips, "files": [file.path for file in entry.files]}
         undo, item = partial(self._take_back, trier, entry), (TAKE_BACK, target)

@@ -92,7 +92,8 @@ class Readiness:
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
         rows = [self.of(runtime) for runtime in self._effective.runtimes]
-        obstacles = sorted((found for each in rows for found in each.obstacles), key=lambda found: found.rank)
+        obstacles = [found for each in rows for found in each.obstacles]
+        obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda found: found.rank)
         if not self._effective.runtimes:
             text = "no runtime that uses CNI was found on this host"
             obstacles.append(obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO))
@@ -179,6 +180,12 @@ class Readiness:
         return [found for found in self._conflicts[place] if found.file == network.file.path]
 
     # ---- the runtime
+
+    def _unused_directories(self, obstacles: Sequence[Finding]) -> List[Finding]:
+        """Return which directories no runtime uses, unless *obstacles* say of it what it lacks for that reason."""
+        told = {("bin_dir_unused", found.runtime) for found in obstacles if found.code == "missing_plugin"}
+        told |= {("conf_dir_unused", "") for found in obstacles if found.code == "no_network"}
+        return [found for found in self._effective.unused() if (found.code, found.runtime) not in told]
 
     def _unused(self, runtime: Runtime, why: str) -> Finding:
         text = f"{runtime.name} uses no CNI network"

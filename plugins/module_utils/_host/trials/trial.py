@@ -12,6 +12,7 @@ from .. import netlink
 from ..addresses import packed, result_addresses
 from ..attachments.attached import Attached
 from ..attachments.executors import EmptyNetns
+from ..attachments.networks import Networks
 from ..attachments.remains import Departed, Row, drop_remains
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
@@ -88,13 +89,14 @@ class SmokeSettings(NamedTuple):
 class Trial:
     """The test of one network.
 
-    ``ready`` (STATUS), ``add``, ``check``, ``ping``, ``deleted``: the result of each, None if it did not run.
-    ``notes`` tell why one did not run, or does not count.
+    ``bin_dirs`` are where its plugins are. ``ready`` (STATUS), ``add``, ``check``, ``ping``, ``deleted``: the result of
+    each, None if it did not run. ``notes`` tell why one did not run, or does not count.
     """
 
-    def __init__(self, network: str, file: str) -> None:
+    def __init__(self, network: str, file: str, bin_dirs: Sequence[str]) -> None:
         self.network = network
         self.file = file
+        self.bin_dirs = list(bin_dirs)
         self.config: Optional[NetworkConfigList] = None
         self.status = PLANNED
         self.reason = ""
@@ -126,6 +128,7 @@ class Trial:
         return {
             "network": self.network,
             "file": self.file,
+            "bin_dirs": self.bin_dirs,
             "status": self.status,
             "reason": self.reason,
             "ready": self.ready,
@@ -215,12 +218,13 @@ _IFNAME = "eth0"
 
 
 class Trier:
-    """Tests the networks of one plan, one after the other."""
+    """Tests the networks of one plan whose plugins are in the bin_dirs of *settings*, one after the other."""
 
-    def __init__(self, settings: SmokeSettings, cache_dir: str, verbs: Verbs, plan: SmokePlan) -> None:
+    def __init__(self, settings: SmokeSettings, cache_dir: str, plan: SmokePlan) -> None:
+        self.bin_dirs = settings.bin_dirs
+        self.networks = Networks(settings.conf_dir, settings.bin_dirs, HostView())
         self._settings = settings
-        self._cache_dir = cache_dir
-        self._verbs = verbs
+        self._verbs = Verbs(settings.bin_dirs, cache_dir, settings.timeout)
         self._plan = plan
         self._binaries = Binaries(settings.bin_dirs, HostView())
 

@@ -39,22 +39,44 @@ def test_a_sound_manifest_is_one_object(view):
 # ---- plugins
 
 
-def test_where_a_plugin_is_found_without_what_is_removed(view):
-    dirs = ["/a", "/b"]
-    assert list(view.binary_paths("bridge", dirs)) == ["/a/bridge", "/b/bridge"]
-    view.binaries = {"/a/bridge": None, "/b/bridge": [], "/a/ptp": ["1.0.0"]}
-    assert list(view.binary_paths("bridge", dirs)) == ["/b/bridge"]
-    assert list(view.binary_paths("ptp", dirs)) == ["/a/ptp", "/b/ptp"]
+def test_where_a_plugin_will_be_found(view, tmp_path):
+    dirs = [str(tmp_path / name) for name in "ab"]
+    first, second = (f"{path}/bridge" for path in dirs)
+    for path in dirs:
+        (tmp_path / path).mkdir()
+    assert view.plugin_path("bridge", dirs) == ""
+    (tmp_path / "b" / "bridge").write_text("")
+    assert view.plugin_path("bridge", dirs) == second
+    view.expect_binaries({first: [], f"{dirs[0]}/ptp": ["1.0.0"]})
+    assert (view.plugin_path("bridge", dirs), view.plugin_path("ptp", dirs)) == (first, f"{dirs[0]}/ptp")
     assert view.changing_binaries(["tuning", "ptp", "bridge"], dirs) == ["bridge", "ptp"]
-    assert view.changing_binaries(["ptp"], ["/b"]) == []
+    assert view.changing_binaries(["ptp"], dirs[1:]) == []
+    view.expect_binaries({first: None, second: None})
+    assert view.plugin_path("bridge", dirs) == ""
+    for name in ("", "..", "a/b", "a\0b"):
+        assert view.plugin_path(name, dirs) == ""
+
+
+def test_a_link_to_a_directory_of_plugins_is_the_directory(view, tmp_path):
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "opt").symlink_to("usr")
+    real, link = f"{tmp_path}/usr/bridge", f"{tmp_path}/opt/bridge"
+    view.expect_binaries({link: ["1.0.0"]})
+    for path in (real, link):
+        assert view.changes_binary(path) and view.versions_after(path) == ["1.0.0"]
+    assert view.plugin_path("bridge", [f"{tmp_path}/usr"]) == real
+    assert view.changing_binaries(["bridge"], [f"{tmp_path}/usr"]) == ["bridge"]
+    # A plugin may be a link, which the new file replaces.
+    (tmp_path / "usr" / "ptp").symlink_to("bridge")
+    assert not view.changes_binary(f"{tmp_path}/usr/ptp")
 
 
 def test_a_directory_that_the_first_file_makes(view, tmp_path):
     new = str(tmp_path / "bin")
     assert view.has_directory(str(tmp_path)) and not view.has_directory(new)
-    view.binaries[f"{new}/bridge"] = None
+    view.expect_binaries({f"{new}/bridge": None})
     assert not view.has_directory(new)
-    view.binaries[f"{new}/ptp"] = []
+    view.expect_binaries({f"{new}/ptp": []})
     assert view.has_directory(new)
 
 

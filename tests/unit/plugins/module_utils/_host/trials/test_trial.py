@@ -28,7 +28,7 @@ class Smoke:
         self.answers = True
         self.pinged = []
         self.bridges_looked_at = []
-        monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=attach_host))
+        monkeypatch.setattr(smoke_trial, "Verbs", lambda *a: verbs.Verbs(*a, executor=attach_host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
         self.made = {}
         monkeypatch.setattr(smoke_trial, "Interfaces", lambda netns: self)
