@@ -16,18 +16,27 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from ..module_utils._host.json_text import parse_json
+from ..module_utils._host.confdir import EXTENSIONS, extension
 from ..module_utils._host.problems import ERROR, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
+from ..module_utils._host.templates import masked
 from ..module_utils.libcni.multi.definitions import KIND
-from ._conf.nads import YAML_MISSING, CheckedNads
+from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.schema import MISSING
-from ._conf.source import TextSource
+from ._conf.source import TemplateSource, Unreadable
 from ._conf.validate import ALONE, Checked
+from ._conf.yaml_text import YAML_MISSING
 
 LEVELS = ("syntax", "schema", ALONE)
 MAX_SIZE = 1024 * 1024
 MANIFESTS = (".yaml", ".yml")
+# What stands after the name of the file that it is rendered to, or copied to.
+_RENDERED = re.compile(
+    r"(?:\.(?:j2|jinja2?|tmpl|tpl|template|gotmpl|gtpl|tftpl|erb|in|example|sample|dist|orig|bak|disabled|off))+\Z",
+    re.IGNORECASE,
+)
+# JSON in them is an example, or part of a program.
+_NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".js", ".ts", ".py", ".go", ".sh")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
@@ -36,27 +45,44 @@ class Unavailable(Exception):
 
 
 def problems_of(path: str) -> list[Finding]:
-    """Return the problems of a file; none if it is neither a network nor a manifest. Raises Unavailable."""
+    """Return the problems of a file; none if it has no network, whatever else it is. Raises Unavailable."""
     text = _read(path)
     if isinstance(text, Finding):
         return [text]
-    if path.endswith(MANIFESTS):
-        # Many manifests of other kinds are templates, which are not YAML.
-        if KIND not in text:
-            return []
-        if YAML_MISSING is not None:
-            raise Unavailable(
-                f"{path} is a manifest in YAML, and PyYAML is missing ({YAML_MISSING}); "
-                f"run {sys.executable} -m pip install PyYAML"
-            )
-        return CheckedNads(text, LEVELS, "", path, True).problems
-    if path.endswith(".json"):
-        kind = _kind(text)
-        if kind in (KIND, "List"):
-            return CheckedNads(parse_json(text), LEVELS, "", path, True).problems
-        if kind != "network":
-            return []
-    return Checked(TextSource(text), path, None, LEVELS).problems
+    name = _RENDERED.sub("", path)
+    ending = extension(os.path.basename(name))
+    is_in_directory = os.path.basename(os.path.dirname(path)) == "net.d"
+    starts_json = text.lstrip("\ufeff \t\r\n").startswith("{")
+    if ending in MANIFESTS or (ending not in EXTENSIONS and re.search(rf"^\s*kind: {KIND}\s*$", text, re.MULTILINE)):
+        return _manifests(path, text)
+    if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
+        return _network(path, text)
+    if not starts_json or ending in _NO_JSON:
+        return []
+    found = masked(text)
+    try:
+        document = TemplateSource(found.text, bool(found.open)).document()
+    except Unreadable:
+        return _network(path, text) if is_network_text(text, "") else []
+    if is_network(document):
+        return _network(path, text)
+    return _manifests(path, text) if "cniVersion" in text or KIND in text else []
+
+
+def _network(path: str, text: str) -> list[Finding]:
+    found = masked(text)
+    return Checked(TemplateSource(found.text, bool(found.open)), path, None, LEVELS).problems
+
+
+def _manifests(path: str, text: str) -> list[Finding]:
+    if not OF_INTEREST.search(text):
+        return []
+    if YAML_MISSING is not None:
+        raise Unavailable(
+            f"{path} is a manifest in YAML, and PyYAML is missing ({YAML_MISSING}); "
+            f"run {sys.executable} -m pip install PyYAML"
+        )
+    return CheckedNads(text, LEVELS, "", path, True).problems
 
 
 def _read(path: str) -> Any:
@@ -72,20 +98,6 @@ def _read(path: str) -> Any:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         return Finding(ERROR, "not_utf8", "the file is not UTF-8; save it as UTF-8", file=path)
-
-
-def _kind(text: str) -> Optional[str]:
-    """Return what a JSON file is: the kind of its object, ``network``, or None."""
-    try:
-        document = parse_json(text)
-    except ValueError:
-        # Text that is not JSON has no kind; in a directory of networks it was to be one.
-        return "network" if re.search(r'"cniVersion"', text) else None
-    if not isinstance(document, dict):
-        return None
-    if isinstance(document.get("kind"), str):
-        return str(document["kind"])
-    return "network" if "cniVersion" in document or "plugins" in document else None
 
 
 def line_of(finding: Finding) -> str:

@@ -6,10 +6,9 @@ from __future__ import annotations
 import difflib
 from typing import Any, NamedTuple
 
-from ...module_utils._host.problems import INFO, WARNING
+from ...module_utils._host.problems import INFO, WARNING, Fault
 from ...module_utils.libcni.gojson import fold
 from .schema_files import Schema, Shape
-from .source import Fault
 
 # The most findings that are reported for one object.
 LIMIT = 50

@@ -7,10 +7,11 @@ A manifest contains a network as JSON in a string. Its pointer continues in that
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Iterator, Optional, Sequence, Union
+from typing import Any, Iterator, Optional, Sequence
 
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
-from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault, Finding, errors_of
+from ...module_utils._host.templates import HIDDEN, Masked, is_certain, is_half, masked
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
@@ -18,19 +19,12 @@ from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import no_options
 from .networks import SOURCES, CheckedNetworks, no_files
 from .positions import UNKNOWN, Position, text_of
-from .source import Fault, TextSource, Unreadable
+from .source import TemplateSource, TextSource, Unreadable
 from .syntax import name_findings, shown
 from .validate import Checked
+from .yaml_text import NotYaml, YamlDocument, parts, values
 
-# Only manifests in YAML need it; Ansible has it, and the linter runs without Ansible.
-YAML_MISSING: Optional[ImportError] = None
-try:
-    import yaml
-except ImportError as _error:
-    YAML_MISSING = _error
-
-_Loader: Any = None if YAML_MISSING else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
+_NETWORK_WORDS = (r'"cniVersion"\s*:', r'"(type|plugins)"\s*:')
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _LABEL_RULE = "lower-case letters, digits and '-', neither first nor last '-', and at most 63 characters"
@@ -41,7 +35,7 @@ _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0
 _ENTRY_KEYS = set(NETWORK_ARGUMENTS) - {"drop_ins", "replace"}
 _CONFIG = ("spec", "config")
 
-_Find = Callable[[Sequence[Any]], Position]
+OF_INTEREST = re.compile(r"networkattachmentdefinition|cniVersion|rawCNIConfig", re.IGNORECASE)
 
 
 class _Config(TextSource):
@@ -52,6 +46,40 @@ class _Config(TextSource):
         if isinstance(document, dict) and document.get("name") == "":
             del document["name"]
         return document
+
+
+class _Template(_Config, TemplateSource):
+    """The same, which may be a template."""
+
+
+class _Place:
+    """Where the values of a document are. *lines*: those from which a template may make parts come and go."""
+
+    def __init__(self, document: YamlDocument, lines: frozenset[int]) -> None:
+        self.find = document.position
+        self.inside = document.inside
+        self._document = document
+        self._lines = lines
+
+    def is_open(self, pointer: Sequence[Any]) -> bool:
+        return bool(self._lines.intersection(self._document.span(pointer)))
+
+
+def is_definition(value: dict[str, Any], is_document: bool) -> bool:
+    """Tell whether an object is a NetworkAttachmentDefinition: others name its kind, or have its schema."""
+    return value.get("kind") == KIND and (is_document or "metadata" in value)
+
+
+def is_network(value: Any) -> bool:
+    """Tell whether a JSON value is the configuration of a network, and not another one with a version of CNI."""
+    return isinstance(value, dict) and "cniVersion" in value and ("plugins" in value or "type" in value)
+
+
+def is_network_text(text: str, key: str) -> bool:
+    """Tell whether the string under *key* is the configuration of a network."""
+    if key == "rawCNIConfig" or key.endswith(".conflist"):
+        return bool(text.strip())
+    return text.lstrip().startswith("{") and all(re.search(word, text) for word in _NETWORK_WORDS)
 
 
 class CheckedNads:
@@ -88,77 +116,96 @@ class CheckedNads:
             if isinstance(element, dict) and not {"kind", "apiVersion", "spec", "metadata"}.intersection(element):
                 self._entry(where, element)
             else:
-                self._documents(element, where, lambda _pointer: UNKNOWN, None)
+                self._documents(element, where, None)
 
     # ---- manifests
 
     def _text(self, text: str) -> None:
-        """Check the documents of a YAML text; JSON is YAML, except for tabs between its values."""
-        loader = _Loader(text.replace("\t", " ") if text.lstrip().startswith(("{", "[")) else text)
-        lines = text.split("\n")
-        try:
-            index = 0
-            while loader.check_node():
-                node = loader.get_node()
-                where = f"document {index}"
-                index += 1
-                if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
-                    continue
-                self._documents(loader.construct_document(node), where, _finder(node), _TextPlace(lines, node))
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line, column = (mark.line + 1, mark.column + 1) if mark else UNKNOWN
-            message = f"this is not YAML: {getattr(error, 'problem', None) or error}"
-            self._error("yaml_invalid", message, self._label, "", (line, column))
-        finally:
-            loader.dispose()
+        """Check the documents of a YAML text."""
+        text, is_open = masked(text) if self._mixed else Masked(text)
+        for index, part in enumerate(parts(text)):
+            if self._mixed and not OF_INTEREST.search(part.text):
+                continue
+            try:
+                document = YamlDocument(part)
+            except NotYaml as error:
+                if self._mixed and (is_half(part.text) or is_open.intersection(part.numbers)):
+                    text = "this is a template; it was not checked, because it is no YAML before it is rendered"
+                    self.problems.append(Finding(INFO, "template", text, "", self._label, "", *error.position))
+                else:
+                    self._error("yaml_invalid", f"this is not YAML: {error}", self._label, "", error.position)
+                continue
+            if document.value not in (None, ""):
+                place = _Place(document, is_open)
+                if self._mixed:
+                    self._repository(document.value, place)
+                else:
+                    self._documents(document.value, f"document {index}", place)
 
-    def _documents(self, document: Any, where: str, find: _Find, place: Optional[_TextPlace]) -> None:
+    def _documents(self, document: Any, where: str, place: Optional[_Place]) -> None:
         items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
         if not isinstance(items, list):
-            self._manifest(document, where, (), find, place)
+            self._manifest(document, where, (), place)
             return
         for index, item in enumerate(items):
-            self._manifest(item, f"{where}, item {index}", ("items", index), find, place)
+            self._manifest(item, f"{where}, item {index}", ("items", index), place)
 
-    def _manifest(
-        self, manifest: Any, where: str, at: tuple[Any, ...], find: _Find, place: Optional[_TextPlace]
-    ) -> None:
-        if self._mixed and not (isinstance(manifest, dict) and manifest.get("kind") == KIND):
-            return
+    def _repository(self, document: Any, place: _Place) -> None:
+        """Check every manifest and every network in a document of any kind."""
+        names: dict[tuple[Any, ...], str] = {}
+        for pointer, value in values(document):
+            if isinstance(value, dict) and isinstance(value.get("name"), str) and "rawCNIConfig" in value:
+                # The operator makes a manifest of this name.
+                names[pointer] = value["name"]
+            if isinstance(value, dict) and is_definition(value, not pointer):
+                self._manifest(value, "", pointer, place)
+            elif isinstance(value, str) and pointer[-2:] != _CONFIG and is_network_text(value, str((*pointer, "")[-2])):
+                self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
+
+    def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
         for fault in _manifest_findings(manifest):
-            at_fault = (label, text_of(at + fault.pointer), *find(at + fault.pointer))
-            self.problems.append(Finding(fault.level, fault.code, fault.message, "", *at_fault))
+            if place is None or is_certain(manifest, fault.pointer, place.is_open(at)):
+                position = place.find(at + fault.pointer) if place else UNKNOWN
+                text = text_of(at + fault.pointer)
+                self.problems.append(Finding(fault.level, fault.code, fault.message, "", label, text, *position))
         if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
             return
-        self._unique(str(metadata.get("namespace") or ""), name, label, text_of((*at, "metadata", "name")))
+        at_name = (*at, "metadata", "name")
+        position = place.find(at_name) if place else UNKNOWN
+        if place is None or not place.is_open(at):
+            self._unique(str(metadata.get("namespace") or ""), name, label, text_of(at_name), position)
         config = manifest["spec"].get("config") if isinstance(manifest.get("spec"), dict) else None
         if isinstance(config, str) and config:
-            self._config(str(config), name, label, at, place)
+            self._config(str(config), name, label, (*at, *_CONFIG), place)
         self.manifests.append(manifest)
 
-    def _config(self, text: str, name: str, label: str, at: tuple[Any, ...], place: Optional[_TextPlace]) -> None:
-        source = _Config(text)
-        checked = Checked(source, label, _given_name(source, name), self._levels)
+    def _config(self, text: str, name: Optional[str], label: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
+        """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
+        source = _Template(text, place.is_open(at)) if self._mixed and place else _Config(text)
+        checked = Checked(source, label, None if name is None else _given_name(source, name), self._levels)
         problems = checked.problems
-        if not errors_of(problems):
+        if name is not None and not source.marked and not errors_of(problems):
             problems += _refused(checked.text, label)
         for finding in problems:
-            position = place.inside((*at, *_CONFIG), finding.line, finding.column) if place else None
-            if position is None:
+            if place is None:
                 # Line and column are those in the string.
                 finding = finding._replace(file=f"{label}, spec.config")
             else:
-                finding = finding._replace(line=position[0], column=position[1])
-            self.problems.append(finding._replace(pointer=text_of((*at, *_CONFIG)) + finding.pointer))
+                line, column = place.inside(at, finding.line, finding.column)
+                finding = finding._replace(line=line, column=column)
+            self.problems.append(finding._replace(pointer=text_of(at) + finding.pointer))
 
-    def _unique(self, namespace: str, name: str, label: str, pointer: str) -> None:
+    def _unique(self, namespace: str, name: str, label: str, pointer: str, place: Position = UNKNOWN) -> None:
+        if HIDDEN in namespace + name:
+            return
         if (namespace, name) in self._seen:
-            text = f"{namespace or 'the namespace'} has two of the name {name!r}; keep one of them"
-            self._error("nad_twice", text, label, pointer)
+            text = f"the name {name!r} occurs twice in {namespace or 'the namespace'}; keep one of them"
+            # Of the manifests of a file, the last one counts.
+            level = WARNING if self._mixed else ERROR
+            self.problems.append(Finding(level, "nad_twice", text, "", label, pointer, *place))
         self._seen.add((namespace, name))
 
     # ---- entries of cni_networks
@@ -191,58 +238,6 @@ class CheckedNads:
 
     def _error(self, code: str, message: str, label: str, pointer: str = "", position: Position = UNKNOWN) -> None:
         self.problems.append(Finding(ERROR, code, message, "", label, pointer, *position))
-
-
-class _TextPlace:
-    """Where the embedded JSON of a manifest is in its YAML text."""
-
-    def __init__(self, lines: Sequence[str], root: yaml.Node) -> None:
-        self._lines = lines
-        self._root = root
-
-    def inside(self, pointer: Sequence[Any], line: Optional[int], column: Optional[int]) -> Optional[Position]:
-        """Return the position in the text of a position in the string at *pointer*; None if YAML has rewritten it."""
-        node = _node(self._root, pointer)
-        if not isinstance(node, yaml.ScalarNode):
-            return None
-        start = node.start_mark
-        if line is None or column is None:
-            return start.line + 1, start.column + 1
-        if node.style == "|" and start.line + line < len(self._lines):
-            # Lines stay lines; each lost the indentation of the block.
-            value = node.value.split("\n")[line - 1]
-            raw = self._lines[start.line + line].rstrip("\r")
-            if raw.endswith(value):
-                return start.line + 1 + line, len(raw) - len(value) + column
-        if node.style in ("'", '"') and start.line == node.end_mark.line and line == 1:
-            # The opening quote is before it; another quote or a backslash may have moved what follows.
-            raw = self._lines[start.line][start.column + 1 : start.column + column]
-            if raw == node.value[: column - 1]:
-                return start.line + 1, start.column + 1 + column
-        return None
-
-
-def _node(root: yaml.Node, pointer: Sequence[Any]) -> Optional[yaml.Node]:
-    node: Optional[yaml.Node] = root
-    for part in pointer:
-        if isinstance(node, yaml.MappingNode):
-            node = next((value for key, value in reversed(node.value) if key.value == part), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-        else:
-            return None
-    return node
-
-
-def _finder(root: yaml.Node) -> _Find:
-    def find(pointer: Sequence[Any]) -> Position:
-        for length in range(len(pointer), -1, -1):
-            node = _node(root, pointer[:length])
-            if node is not None:
-                return node.start_mark.line + 1, node.start_mark.column + 1
-        return UNKNOWN
-
-    return find
 
 
 def _is_label(text: Any) -> bool:
@@ -309,14 +304,16 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
         yield Fault(ERROR, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
 
 
-def _given_name(source: Union[_Config, TextSource], name: str) -> Optional[str]:
+def _given_name(source: TextSource, name: str) -> Optional[str]:
     """Return the name that a network without one gets; None if it has one, or is no network."""
     try:
         document = source.document()
     except (Unreadable, JSONError, RecursionError):
         return None
-    has_none = isinstance(document, dict) and "name" not in document
-    return name if has_none and not list(name_findings(name)) else None
+    if not isinstance(document, dict) or "name" in document:
+        return None
+    # What is wrong with the name is said at its place.
+    return "network" if list(name_findings(name)) else name
 
 
 def _refused(text: str, label: str) -> list[Finding]:

@@ -8,13 +8,12 @@ import functools
 import itertools
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-from ...module_utils._host.problems import ERROR, INFO, WARNING
+from ...module_utils._host.checks.chain import chain_findings, plugin_findings
+from ...module_utils._host.checks.formats import FORMATS
+from ...module_utils._host.checks.ipam import before, ipam_findings
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault
 from .fold import LIMIT, Folded
-from .formats import FORMATS
-from .ipam import before, ipam_findings
 from .schema_files import Schema, resolved, shape, types
-from .semantics import chain_findings, plugin_findings
-from .source import Fault
 from .syntax import member
 from .wording import message_of
 

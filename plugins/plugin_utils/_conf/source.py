@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
-from ...module_utils._host.problems import ERROR, Finding
+from ...module_utils._host.problems import ERROR, INFO, Fault, Finding
+from ...module_utils._host.templates import HIDDEN, is_certain, is_half, masked_json, mended
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
@@ -14,18 +15,10 @@ from .positions import DataPositions, TextPositions, text_of
 from .render import parse
 
 
-class Fault(NamedTuple):
-    """A finding before its place is known: *pointer* is a tuple of keys and indexes; *key*: its key is meant."""
-
-    level: str
-    code: str
-    message: str
-    pointer: tuple[Any, ...] = ()
-    key: bool = False
-
-
 class Unreadable(Exception):
     """The source is not JSON, or has values that JSON does not have."""
+
+    level = ERROR
 
     def __init__(
         self,
@@ -43,11 +36,22 @@ class Unreadable(Exception):
         self.pointer = pointer
 
     def finding(self, label: str) -> Finding:
-        return Finding(ERROR, self.code, self.message, "", label, text_of(self.pointer), self.line, self.column)
+        return Finding(self.level, self.code, self.message, "", label, text_of(self.pointer), self.line, self.column)
+
+
+class Unrendered(Unreadable):
+    """The source is a template of which nothing can be read before it is rendered."""
+
+    level = INFO
 
 
 class TextSource:
-    """JSON text. ``document`` keeps numbers as they are written, and sets ``has_duplicate_keys``."""
+    """JSON text. ``document`` keeps numbers as they are written, and sets ``has_duplicate_keys``.
+
+    ``marked``: it is a template.
+    """
+
+    marked = False
 
     def __init__(self, text: str) -> None:
         self.text = str(text)
@@ -64,10 +68,44 @@ class TextSource:
             raise _unreadable(self.text, error) from error
         return parse(self.text, self._object)
 
+    def is_certain(self, document: Any, fault: Fault) -> bool:
+        """Tell whether a fault of the *document* is one whatever a template makes of the text."""
+        return True
+
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(pairs)
         self.has_duplicate_keys = self.has_duplicate_keys or len(out) != len(pairs)
         return out
+
+
+class TemplateSource(TextSource):
+    """JSON text that may be a template: what :func:`templates.masked` has left of it.
+
+    *is_open*: statements in it make parts of it come and go.
+    """
+
+    def __init__(self, text: str, is_open: bool) -> None:
+        text, more = masked_json(text)
+        super().__init__(text)
+        self._open = is_open or more
+        self.marked = self._open or HIDDEN in text
+
+    def document(self) -> Any:
+        """Raises Unrendered, too."""
+        for text in (self.text, mended(self.text)):
+            self.text, self.positions = text, TextPositions(text)
+            try:
+                return super().document()
+            except Unreadable:
+                if not self.marked and not is_half(text):
+                    raise
+        text = "this is a template; it was not checked, because it is no JSON before it is rendered"
+        raise Unrendered("template", text, 1, 1)
+
+    def is_certain(self, document: Any, fault: Fault) -> bool:
+        if fault.code == "duplicate_key" or not fault.pointer:
+            return not self._open
+        return is_certain(document, fault.pointer, self._open)
 
 
 def _unreadable(text: str, error: JSONError) -> Unreadable:
@@ -85,9 +123,14 @@ def _unreadable(text: str, error: JSONError) -> Unreadable:
 class DataSource:
     """A mapping from a playbook."""
 
+    marked = False
+
     def __init__(self, data: Any) -> None:
         self._data = data
         self.positions = DataPositions(data)
+
+    def is_certain(self, document: Any, fault: Fault) -> bool:
+        return True
 
     def document(self) -> Any:
         """Return a copy with only JSON's types. Raises :class:`Unreadable`."""

@@ -8,13 +8,13 @@ from typing import Any, Iterator, Optional, Sequence, Union
 from ...module_utils._host.checks.network import network_problems
 from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile
-from ...module_utils._host.problems import ERROR, WARNING, Finding, errors_of
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault, Finding, errors_of
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .positions import text_of
 from .render import render
 from .schema import schema_findings
-from .source import DataSource, Fault, TextSource, Unreadable
+from .source import DataSource, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
@@ -33,6 +33,7 @@ class Checked:
         self.text = ""
         self.problems: list[Finding] = []
         self._source = source
+        self._data: Any = None
         self._label = label
         # A single plugin's configuration becomes a conflist with one plugin; its pointers omit what the conflist adds.
         self._single = False
@@ -57,10 +58,13 @@ class Checked:
         document = self._as_list(document)
         document = self._with_name(document, name)
         self.text = render(document)
-        data = gojson.loads(self.text)
+        data = self._data = gojson.loads(self.text)
+        if self._source.marked:
+            text = "this is a template; what depends on its expressions was not checked"
+            self._add([Fault(INFO, "template", text)])
         self._add(list(self._name_findings(data, name)))
         if "syntax" in levels:
-            self._add(list_findings(data))
+            self._add([fault for fault in list_findings(data) if not self._source.marked or fault.code != REFUSED])
             self._add(list(self._duplicate_keys()))
         refused = [finding for finding in self.problems if finding.code == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
@@ -112,6 +116,8 @@ class Checked:
 
     def _add(self, faults: list[Fault]) -> None:
         for fault in faults:
+            if fault.code != "template" and not self._source.is_certain(self._data, fault):
+                continue
             pointer = fault.pointer
             if self._single and pointer[:1] == ("plugins",):
                 pointer = pointer[2:]

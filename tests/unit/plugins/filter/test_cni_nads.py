@@ -68,31 +68,25 @@ def test_a_problem_in_a_block_has_the_line_of_the_file():
         cni_nads(TEXT, file="nads.yml")
 
 
-@pytest.mark.parametrize("quote", ["'", '"'])
-def test_a_problem_in_a_quoted_line_has_its_column(quote):
-    config = '{"cniVersion": "1.0.0", "type": "bridge", "mtu": "x"}'
-    text = TEXT[: TEXT.index("  config")] + f"  config: {quote}{{}}{quote}\n"
-    if quote == "'":
-        text = text.replace("'{}'", f"'{config}'")
-        entry = only(text, file="nads.yml")
-        assert (entry["file"], entry["line"]) == ("nads.yml", 7)
-        assert text.split("\n")[6][entry["column"] - 1 :].startswith('"x"')
-    else:
-        # Escaped quotes move what follows, so the place is the one in the string.
-        text = text.replace('"{}"', json.dumps(config))
-        entry = only(text, file="nads.yml")
-        assert (entry["file"], entry["line"]) == ("nads.yml, spec.config", 1)
-        assert config[entry["column"] - 1 :].startswith('"x"')
+LINES = """{"cniVersion": "1.0.0",
+     "name": "a",
+
+     "type": "bridge", "mtu": "x"}"""
 
 
-@pytest.mark.parametrize("style", [">", "|2", "|-"])
-def test_other_blocks(style):
-    text = TEXT.replace("config: |", f"config: {style}")
-    entry = only(text if style != "|2" else text.replace("\n    ", "\n    "), file="nads.yml")
-    folded = style == ">"
-    assert entry["file"] == ("nads.yml, spec.config" if folded else "nads.yml")
-    if not folded:
-        assert (entry["line"], entry["column"]) == (13, 19)
+@pytest.mark.parametrize("lines", [" ".join(LINES.split()), LINES, LINES.replace(", ", ",\n      ")])
+@pytest.mark.parametrize("style", ["'", '"', '"\\', "|", "|-", "|2", ">", ">-", ">+ # folded"])
+def test_a_problem_in_a_string_of_any_form_has_its_place_in_the_file(style, lines):
+    config = {
+        "'": f"'{lines}'",
+        '"': '"' + lines.replace('"', '\\"') + '"',
+        '"\\': '"' + lines.replace('"', "\\x22").replace("\n", "\\n\\\n   \\ ") + '"',
+    }.get(style, f"{style}\n     {lines}")
+    text = TEXT[: TEXT.index("  config")] + f"  config: {config}\n"
+    entry = only(text, file="nads.yml")
+    assert entry["file"] == "nads.yml"
+    place = text.split("\n")[entry["line"] - 1][entry["column"] - 1 :]
+    assert place.startswith(('"x"', '\\"x', "\\x22x"))
 
 
 def test_json_that_is_broken_has_its_place():

@@ -95,7 +95,7 @@ def test_other_files_are_passed_over(run, name, content):
     [
         ("a.conflist", "", "json_empty"),
         ("a.conflist", "{", "json_truncated"),
-        ("net.json", '{"cniVersion": "1.0.0",}', "json_trailing_comma"),
+        ("net.json", '{"cniVersion": "1.0.0", "type": "a",}', "json_trailing_comma"),
         ("a.conflist", b"\xff{}", "not_utf8"),
         ("a.conflist", " " * (1 << 20) + "{}", "src_unreadable"),
         ("a.yaml", MANIFEST.replace("config: |", "config: {"), "yaml_invalid"),

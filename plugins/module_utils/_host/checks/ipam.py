@@ -6,12 +6,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ...module_utils._host.kinds import INTERFACE, kind_of
-from ...module_utils._host.problems import ERROR, INFO, WARNING
-from ...module_utils.libcni import version as spec
-from ...module_utils.libcni.errors import VersionError
+from ...libcni import version as spec
+from ...libcni.errors import VersionError
+from ..kinds import INTERFACE, kind_of
+from ..problems import ERROR, INFO, WARNING, Fault
 from .formats import Network, cidr, ip, network
-from .source import Fault
 
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 # Global unicast space by RFC 4291 and IANA; other space is not assigned.

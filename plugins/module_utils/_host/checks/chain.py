@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-from ...module_utils._host.problems import ERROR, WARNING
+from ..problems import ERROR, WARNING, Fault
 from .formats import cidr, ip
-from .source import Fault
 
 # Plugins that create the container's interface and never a bridge.
 _WITHOUT_BRIDGE = frozenset(("ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "loopback", "sriov"))
