@@ -135,7 +135,7 @@ def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _subject_of_reason(code: str) -> str:
-    words = CODES[code].removeprefix("with ").removeprefix("a ")
+    words = CODES[code].removeprefix("with ").removeprefix("a ").removeprefix("an ")
     return words[:1].upper() + words[1:]
 
 

@@ -12,6 +12,7 @@ import re
 import time as clock
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
+from ...module_utils._host.checks.lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks, reasons_across
 from ...module_utils._host.plan import FOREIGN
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, classes_of, leaks_of, problems_of, unusable
 from .values import number, rows, table, text, texts
@@ -28,8 +29,11 @@ VULNERABLE, LEAKS, CUT, STALE = "vulnerable", "leaks", "cut", "stale"
 CODES = {
     NOT_READY: "not ready",
     LOST: "with a container without its network",
+    DUPLICATE: "with an address that another host uses",
     POOL_FULL: "with a full pool",
     PROBLEM: "with a problem",
+    SHARED: "with a range that another host uses",
+    DIFFERENT: "with a network that differs from host to host",
     VULNERABLE: "vulnerable",
     LEAKS: "with leaks",
     CUT: "with a record that was cut",
@@ -86,9 +90,11 @@ def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inve
         except BadRecord as error:
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
-    order = list(CODES)
+    looks = (HostNetworks(host["host"], texts(host.get("groups")), table(host["info"])) for host in hosts)
+    order, across = list(CODES), reasons_across([use for look in looks for use in look.uses()])
     for index, host in enumerate(hosts):
-        ranked = sorted(dict.fromkeys(_reasons(host, time, max_age)), key=lambda reason: order.index(reason[0]))
+        found = [*_reasons(host, time, max_age), *across.get(host["host"], ())]
+        ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
         hosts[index] = {**host, "attention": [{"code": code, "message": message} for code, message in ranked]}
     statuses = {host["status"] for host in hosts}
     return {

@@ -100,7 +100,7 @@ def write_report(
         changes = history.differences(before, run) if before else []
         commands = Commands(report["inventory"], groups, folder)
         _write_run(folder, run, keep)
-        past = Past(run.since, list(history.heads(folder)), before, changes)
+        past = Past(run.since, before, changes)
         _write(os.path.join(folder, JSON_NAME), json_lines(report))
         made = set()
         for index, page in enumerate(pages(report, by_host, commands, past)):

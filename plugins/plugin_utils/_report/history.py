@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What earlier runs have found: since when each finding is there, the trend, and the difference between two runs.
+"""What earlier runs have found: since when each finding is there, and the difference between two runs.
 
 A run inspects each host at most once. So a report with new records begins a new run if one of these hosts was inspected
 in the last run already, or if that run is long over; otherwise it continues the last run, as the slices of an inventory
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.json_text import parse_json
 from .findings import Finding
 from .fleet import level, one_line, seconds
 from .record import FORMAT
-from .values import number, table, text
+from .values import table, text
 
 RUNS = "runs"
 """The folder of the runs, within that of the report."""
@@ -27,9 +27,7 @@ PREVIOUS = "previous"
 _PAUSE = 3600
 """After how many seconds without a new record a run is over."""
 _NAME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d)Z\.json\Z")
-_COUNTS = ("hosts", "clean", "drift", "error", "attention")
 _MAX_SIZE = 256 << 20
-_LONGEST_HEAD = 1 << 20
 
 
 class Run(NamedTuple):
@@ -41,7 +39,6 @@ class Run(NamedTuple):
 
     begin: str
     end: str
-    counts: Mapping[str, int]
     hosts: Mapping[str, Mapping[str, Any]]
 
     @property
@@ -82,7 +79,7 @@ def run_of(report: Mapping[str, Any], by_host: Mapping[str, Sequence[Finding]], 
         appeared = {finding.key: before.get(finding.key, when) for finding in findings if finding.level}
         inspected = begin if name in fresh else known[name]["run"]
         hosts[name] = {"time": times[name], "level": levels[name], "run": inspected, "found": appeared}
-    return Run(begin, now if fresh or not last else last.end, report["counts"], hosts)
+    return Run(begin, now if fresh or not last else last.end, hosts)
 
 
 def _continues(last: Run, fresh: Iterable[str], now: str) -> bool:
@@ -129,8 +126,8 @@ def name_of(run: Run) -> str:
 
 
 def to_json(run: Run) -> str:
-    """Return a run as JSON, with one line for its totals and one for each host."""
-    head = {"format": FORMAT, "begin": run.begin, "end": run.end, "counts": run.counts}
+    """Return a run as JSON, with one line for each host."""
+    head = {"format": FORMAT, "begin": run.begin, "end": run.end}
     hosts = ",\n".join(f"{one_line(name)}:{one_line(host)}" for name, host in run.hosts.items())
     return f'{one_line(head)[:-1]},"hosts":{{\n{hosts}\n}}}}\n'
 
@@ -141,16 +138,6 @@ def names(folder: str) -> list[str]:
         return sorted(filter(_NAME.match, os.listdir(os.path.join(folder, RUNS))))
     except OSError:
         return []
-
-
-def heads(folder: str, most: int = KEEP) -> Iterator[Run]:
-    """Yield the last runs in a report's folder without their hosts, the oldest first. Unusable files are left out."""
-    for name in names(folder)[-most:]:
-        try:
-            with open(os.path.join(folder, RUNS, name), encoding="utf-8") as stream:
-                yield _checked(parse_json(f"{stream.readline(_LONGEST_HEAD).rstrip()}}}}}"))
-        except (OSError, ValueError):
-            continue
 
 
 def read(path: str) -> Run:
@@ -208,4 +195,4 @@ def _checked(value: Any) -> Run:
         }
         for name, host in table(run.get("hosts")).items()
     }
-    return Run(begin, end, {key: number(table(run.get("counts")).get(key)) for key in _COUNTS}, hosts)
+    return Run(begin, end, hosts)

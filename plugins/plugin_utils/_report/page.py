@@ -34,10 +34,9 @@ _TILES = {ERROR: "With an error", DRIFT: "With drift", ATTENTION: "Clean, need a
 
 
 class Past(NamedTuple):
-    """What earlier runs tell: *runs* without their hosts, the oldest first; *before* and how hosts differ from it."""
+    """What earlier runs tell: since when findings are there; the run *before*, and how hosts differ from it."""
 
     since: Mapping[str, Mapping[str, str]]
-    runs: Sequence[Run] = ()
     before: Run | None = None
     changes: Sequence[Change] = ()
 
@@ -86,7 +85,6 @@ def pages(
         "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
         "summary": summary_of_fleet(report).partition(": ")[2],
         "command": next(repairs(ranked, commands), again),
-        "trend": _trend(past.runs),
         "before": summary_of_differences(past.before, past.changes) if past.before else "",
         "changes": Bounded(list(past.changes), _MOST_CHANGES),
         "first": times[0] if times else "",
@@ -164,12 +162,3 @@ def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:
         for tag, label in labels.items()
         if count[tag]
     ]
-
-
-def _trend(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """Return the percentage of hosts that need no attention in each run, if there are several."""
-    shares = [
-        (run, max(0, run.counts["hosts"] - run.counts["attention"]) * 100 // max(1, run.counts["hosts"]))
-        for run in runs
-    ]
-    return shares if len(shares) > 1 else []

@@ -126,13 +126,6 @@ def test_old_runs_go(nodes):
     assert nodes.runs() == ["00-09"]
 
 
-def test_the_trend_has_the_totals_of_each_run(nodes):
-    for minute in range(4):
-        nodes.report(minute, record("a", minute), record("b", minute, *[MTU] * (minute % 2)))
-    assert [run.counts["attention"] for run in history.heads(nodes.path)] == [0, 1, 0, 1]
-    assert "2026-11-25 00:00 100 %, 2026-11-25 00:01 50 %, " in nodes.page()
-
-
 BAD = [
     "",
     "x",
@@ -151,7 +144,6 @@ def test_a_damaged_run_is_left_out(nodes, text):
         stream.write(text)
     nodes.report(3, record("a", 3, MTU))
     assert nodes.since() == {WRITE + MTU: at(1)}
-    assert len(list(history.heads(nodes.path))) == 2
     with pytest.raises(history.NoRun):
         history.read(f"{nodes.path}/runs/2026-11-25T00-02-00Z.json")
 
@@ -176,4 +168,4 @@ def test_a_run_of_anything_can_be_read_again_and_differs_not_from_itself(seed, t
     path.write_text(history.to_json(run))
     again = history.read(str(path))
     assert history.differences(run, again) == history.differences(again, run) == []
-    assert again.counts == report["counts"] and json.loads(path.read_text())["begin"] == at(2)
+    assert json.loads(path.read_text())["begin"] == at(2)
