@@ -8,7 +8,7 @@ from typing import Any
 from ..module_utils._host.errors import HostError
 from ..modules.cni_conf import ARGUMENTS
 from ..plugin_utils.reading import RenderingAction
-from ..plugin_utils.remedies import no_options
+from ..plugin_utils.remedies import unsupported
 
 
 class ActionModule(RenderingAction):
@@ -16,7 +16,7 @@ class ActionModule(RenderingAction):
 
     def prepare(self, task_vars: dict[str, Any]) -> dict[str, Any]:
         arguments = dict(self._task.args)
-        unknown = no_options(arguments, ARGUMENTS)
+        unknown = unsupported(arguments, ARGUMENTS, self.MODULE)
         if unknown:
             raise HostError("; ".join(unknown), "bad_argument", problems=[])
         other_work = any(arguments.get(option) is not None for option in ("configure", "ensure_effective"))

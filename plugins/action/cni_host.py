@@ -11,7 +11,7 @@ from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..modules.cni_host import ARGUMENTS
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.reading import RenderingAction
-from ..plugin_utils.remedies import no_options
+from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
@@ -78,13 +78,13 @@ class ActionModule(ShippingAction, RenderingAction):
     @staticmethod
     def _check_names(arguments: Result) -> None:
         """Raise HostError ``bad_option`` for unknown sections and options, and for sections that are no mappings."""
-        wrong = no_options(arguments, OPTIONS)
+        wrong = unsupported(arguments, OPTIONS, "cni_host")
         for name in SECTIONS_ARGUMENTS:
             section = arguments.get(name, {})
             if not isinstance(section, dict):
                 wrong.append(f"{name}: a section is a mapping of the options of its module, not {section!r:.60}")
             else:
-                wrong += [f"{name}: {text}" for text in no_options(section, OPTIONS[name]["options"])]
+                wrong += unsupported(section, OPTIONS[name]["options"], "cni_host", f"{name}.")
         if wrong:
             raise HostError("; ".join(wrong), code="bad_option")
         check_version(arguments.get("plugins", {}).get("version"))

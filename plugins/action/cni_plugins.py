@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..module_utils._host.errors import HostError
 from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..plugin_utils.module_action import INTERNAL, Result
-from ..plugin_utils.remedies import no_options
+from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
@@ -24,7 +24,7 @@ class ActionModule(ShippingAction):
 
     def prepare(self, task_vars: Result) -> Result:
         check_version(self._task.args.get("version"))
-        unknown = no_options(self._task.args, OPTIONS)
+        unknown = unsupported(self._task.args, OPTIONS, self.MODULE)
         if unknown:
             raise HostError("; ".join(unknown), code="bad_option")
         _result, options = self.validate_argument_spec(OPTIONS, required_if=PLUGINS_REQUIRED_IF)

@@ -132,10 +132,6 @@ pod:
   type: dict
   suboptions:
 {textwrap.indent(_POD.strip(), " " * 4)}
-_networks:
-  description: For internal use between the action plugin and the module. Do not set it.
-  type: list
-  elements: dict
 state:
   description:
     - V(present) attaches the container.

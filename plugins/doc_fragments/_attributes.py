@@ -37,7 +37,7 @@ attributes:
     support: full
     description: Can run in C(check_mode) and changes nothing in either mode.
   diff_mode:
-    support: none
+    support: N/A
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
   idempotent:
     support: full

@@ -41,10 +41,11 @@ def _documented(options: Mapping[str, Any], place: str, target: str) -> dict[str
     """Return the documentation of *options*, which are at *place* here and at *target* in their module."""
     documented = {}
     for name, spec in options.items():
+        # Between the action plugin and the module.
+        if name.startswith("_"):
+            continue
         kept = {key: spec[key] for key in ("type", "elements", "choices", "required", "default") if key in spec}
         text = _TEXTS.get(place + name) or f"See O({target}{name})."
-        if name.startswith("_"):
-            text = "For internal use between the action plugin and the module. Do not set it."
         documented[name] = {"description": text, **kept}
         if "options" in spec:
             inner = f"{name}[]." if spec["type"] == "list" else f"{name}."

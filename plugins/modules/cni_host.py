@@ -55,12 +55,6 @@ options:
     type: list
     elements: str
     choices: [conf, plugins, attachments, leases, kernel, audit, garbage, runtime, readiness]
-  _source:
-    description: For internal use between the action plugin and the module. Do not set it.
-    type: dict
-  _refused:
-    description: For internal use between the action plugin and the module. Do not set it.
-    type: dict
 seealso:
   - module: podwire.cni.cni_plugins
   - module: podwire.cni.cni_conf

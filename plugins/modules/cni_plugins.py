@@ -110,10 +110,6 @@ options:
       - With O(state=restored), go back to the state before this module first installed something.
     type: bool
     default: false
-  _source:
-    description:
-      - For internal use between the action plugin and the module. Do not set it.
-    type: dict
 seealso:
   - module: podwire.cni.cni_conf
   - module: podwire.cni.cni_info

@@ -112,8 +112,8 @@ attributes:
     support: full
     description: Check mode writes the same files, because a report does not change a host.
   diff_mode:
-    support: none
-    description: Returns details on what has changed.
+    support: N/A
+    description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
   idempotent:
     support: partial
     details:

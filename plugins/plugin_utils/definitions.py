@@ -15,7 +15,7 @@ from ..module_utils._host.problems import error_of, errors_of
 from ..module_utils.libcni import gojson
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, NetworkDefinition
 from ._conf.nads import CheckedNads
-from .remedies import no_options
+from .remedies import unsupported
 
 Manifest = dict[str, Any]
 
@@ -119,9 +119,9 @@ def check_nads(options: Any, known: Mapping[str, Any]) -> Manifest:
     """Return what is set of the option ``nads``, whose options are *known*. Raises HostError ``bad_option``."""
     if not isinstance(options, dict):
         raise HostError(f"nads is a mapping, not {options!r:.60}", code="bad_option")
-    wrong = no_options(options, known)
+    wrong = unsupported(options, known, section="nads.")
     if wrong:
-        raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
+        raise HostError(wrong[0], code="bad_option")
     return {name: value for name, value in options.items() if value is not None}
 
 

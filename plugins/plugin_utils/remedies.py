@@ -18,12 +18,13 @@ def jsonschema_needed(what: str, reason: object) -> str:
     return f"{what} needs the Python library jsonschema on the controller ({reason}); {how}"
 
 
-def no_options(names: Iterable[object], known: Iterable[str]) -> list[str]:
-    """Return a sentence for each of *names* that is not among the *known* options."""
-    options, sentences = sorted(known), []
+def unsupported(names: Iterable[object], known: Iterable[str], module: str = "", section: str = "") -> list[str]:
+    """Return a sentence about those of *names* that are not among the *known* options, in Ansible's words."""
+    options, unknown = sorted(known), []
     for name in names:
         if name not in options:
             near = difflib.get_close_matches(str(name), options, 1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(options)}"
-            sentences.append(f"there is no option {str(name)!r}; {remedy}")
-    return sentences
+            unknown.append(f"{section}{name}" + (f" (did you mean {section}{near[0]}?)" if near else ""))
+    of = f" for (podwire.cni.{module}) module" if module else ""
+    told = f"Unsupported parameters{of}: {', '.join(unknown)}. Supported parameters include: {', '.join(options)}"
+    return [told] if unknown else []

@@ -32,6 +32,8 @@ ANSWERS = {
     "cni_runtime_services": '{"containerd": "containerd-other"}',
 }
 
+ROLES = ("plugins", "networks", "runtime", "attachments", "host", "pull")
+
 
 @pytest.fixture
 def site(controller, tmp_path):
@@ -87,6 +89,16 @@ def test_an_empty_text_means_not_set(site, playbook, options, status):
         "upgrade": "Nothing to install",
     }
     assert re.search(says.get(playbook, ""), said(run))
+
+
+def test_roles_convert_what_ansible_would_refuse_by_their_types(site):
+    """Ansible reads `meta/argument_specs`, which has no options, and ansible-doc shows those of `argument_specs.yml`."""
+    roles = [{"ansible.builtin.include_role": {"name": f"podwire.cni.{name}"}} for name in ROLES]
+    empty = dict.fromkeys(sorted(VARIABLES), "")
+    assert re.search(r"(?m)^bare .* changed=0 .* failed=0 ", site.play(*roles, hosts="bare", **empty).stdout)
+    for role in roles:
+        refused = site.play(role, hosts="bare", status=2, **{**empty, "cni_lock_timeout": "soon"})
+        assert "cni_lock_timeout: 'soon' is not a number" in said(refused)
 
 
 def test_texts_mean_what_their_values_mean(site, generations):

@@ -34,7 +34,7 @@ PARTS = (
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, excluded="plugins/plugin_utils/lookup_*"),
     Part("docs", "docs/*", 15_000),
 )
 # The tests of a line.
@@ -47,7 +47,7 @@ def lines(pattern: str, excluded: str = "") -> int:
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
     names = (name for name in listed if fnmatch(name, pattern) and not (excluded and fnmatch(name, excluded)))
     paths = (ROOT / name for name in names if not any(fnmatch(name, data) for data in DATA))
-    return sum(path.read_bytes().count(b"\n") for path in paths if path.is_file())
+    return sum(path.read_bytes().count(b"\n") for path in paths if path.is_file() and not path.is_symlink())
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ MARKDOWN = (
     "examples/**/*.md",
     "roles/**/README.md",
 )
-PYTHON = ("plugins/modules/*.py", "plugins/lookup/*.py", "plugins/doc_fragments/*.py")
+PYTHON = ("plugins/modules/*.py", "plugins/plugin_utils/lookup_*.py", "plugins/doc_fragments/*.py")
 YAML = ("plugins/filter/*.yml", "roles/*/meta/argument_specs.yml")
 
 # What was inline code still is a word of its sentence.

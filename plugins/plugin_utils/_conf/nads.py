@@ -16,7 +16,7 @@ from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
-from ..remedies import no_options
+from ..remedies import unsupported
 from .networks import SOURCES, CheckedNetworks, no_files
 from .positions import UNKNOWN, Position, text_of
 from .source import TemplateSource, TextSource, Unreadable
@@ -211,7 +211,7 @@ class CheckedNads:
     # ---- entries of cni_networks
 
     def _entry(self, where: str, entry: dict[str, Any]) -> None:
-        for text in no_options((key for key, value in entry.items() if value is not None), _ENTRY_KEYS):
+        for text in unsupported((key for key, value in entry.items() if value is not None), _ENTRY_KEYS):
             self._error("bad_argument", text, where)
         if entry.get("state") not in (None, "present"):
             return

@@ -16,7 +16,7 @@ from ...module_utils._host.networks.request import (
 )
 from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, Finding, errors_of
-from ..remedies import no_options
+from ..remedies import unsupported
 from .positions import UNKNOWN, DataPositions
 from .render import parse, render
 from .source import DataSource, TextSource, Unreadable
@@ -98,7 +98,7 @@ class CheckedNetworks:
 
     def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
         for key in given:
-            for text in no_options([key], NETWORK_ARGUMENTS):
+            for text in unsupported([key], NETWORK_ARGUMENTS):
                 self._error(where, text, given=key)
         if "name" in given:
             out["name"] = given["name"]
@@ -226,7 +226,7 @@ class CheckedDropIns:
                 where, "a drop-in is a mapping such as {'file': '10-tuning.conf', 'plugin': {'type': 'tuning'}}"
             )
             return ""
-        for text in no_options(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
+        for text in unsupported(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
             self._error(where, text)
         try:
             return read_drop_in_name(str(given.get("file") or ""), "file")

@@ -34,7 +34,7 @@ def run(monkeypatch, tmp_path):
 def test_an_unknown_option_does_not_show_the_internal_ones(run, option):
     result = run(**{option: {}})
     assert (result["failed"], result["code"]) == (True, "bad_option")
-    assert result["msg"].startswith(f"there is no option '{option}'; ")
+    assert result["msg"].startswith(f"Unsupported parameters for (podwire.cni.cni_plugins) module: {option}")
     assert result["msg"].count("_source") == (option == "_source")
     assert run.calls == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.remedies import jsonschema_needed, no_options
+from ansible_collections.podwire.cni.plugins.plugin_utils.remedies import jsonschema_needed, unsupported
 
 
 def test_jsonschema_is_a_package_of_the_distribution_where_pip_is_forbidden(monkeypatch):
@@ -21,10 +21,12 @@ def test_jsonschema_comes_by_pip_in_a_virtual_environment(monkeypatch):
     assert jsonschema_needed("x", "y").endswith(f"; run {sys.executable} -m pip install jsonschema")
 
 
-def test_an_unknown_option_gets_did_you_mean_or_the_list():
-    assert no_options(["src", "mode"], ("src", "mode")) == []
-    assert no_options(["sorce"], ("src", "source")) == ["there is no option 'sorce'; did you mean 'source'?"]
-    assert no_options(["zzz", 1], ("src", "mode")) == [
-        "there is no option 'zzz'; the options are mode, src",
-        "there is no option '1'; the options are mode, src",
+def test_unknown_options_are_refused_in_the_words_of_ansible_with_did_you_mean():
+    assert unsupported(["src", "mode"], ("src", "mode")) == []
+    assert unsupported(["sorce", "zzz", 1], ("src", "source"), "cni_plugins") == [
+        "Unsupported parameters for (podwire.cni.cni_plugins) module: sorce (did you mean source?), zzz, 1. "
+        "Supported parameters include: source, src"
+    ]
+    assert unsupported(["nme"], ("name",), section="netns.") == [
+        "Unsupported parameters: netns.nme (did you mean netns.name?). Supported parameters include: name"
     ]

@@ -45,7 +45,7 @@ def test_none_and_an_empty_list_are_not_the_same():
         ([{"file": "../x.conf", "plugin": {"type": "sbr"}}], "bad_file_name", "not a plain file name"),
         ([{"plugin": {"type": "sbr"}}], "bad_file_name", "not a plain file name"),
         ([{"file": "x.conf", "plugin": {"type": "sbr"}}] * 2, "name_twice", "listed twice"),
-        ([{"file": "x.conf", "plugn": {"type": "sbr"}}], "bad_argument", "did you mean 'plugin'"),
+        ([{"file": "x.conf", "plugn": {"type": "sbr"}}], "bad_argument", "did you mean plugin?"),
         ([{"file": "x.conf", "content": "{"}], "json_truncated", ""),
         ([{"file": "x.conf", "plugin": {"mtu": 1}}], "no_type", ""),
         ([{"file": "x.conf", "plugin": {"type": "tuning", "mtu": "1400"}}], "schema", ""),
