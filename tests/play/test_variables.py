@@ -92,7 +92,7 @@ def test_an_empty_text_means_not_set(site, playbook, options, status):
 
 
 def test_roles_convert_what_ansible_would_refuse_by_their_types(site):
-    """Ansible reads `meta/argument_specs`, which has no options, and ansible-doc shows those of `argument_specs.yml`."""
+    """Ansible reads `meta/argument_specs`, which has no options, and ansible-doc reads `argument_specs.yml`."""
     roles = [{"ansible.builtin.include_role": {"name": f"podwire.cni.{name}"}} for name in ROLES]
     empty = dict.fromkeys(sorted(VARIABLES), "")
     assert re.search(r"(?m)^bare .* changed=0 .* failed=0 ", site.play(*roles, hosts="bare", **empty).stdout)

@@ -56,7 +56,9 @@ def test_modules_show_every_option_that_users_set_and_no_other(modules):
         documented = list(names(shown["doc"]["options"]))
         assert [option for option in documented if option.startswith("_")] == []
         # Those of the others are in the sections of cni_host.
-        spec = getattr(importlib.import_module(f"ansible_collections.podwire.cni.plugins.modules.{name}"), "ARGUMENTS", {})
+        spec = getattr(
+            importlib.import_module(f"ansible_collections.podwire.cni.plugins.modules.{name}"), "ARGUMENTS", {}
+        )
         taken = [option for option in arguments_of(spec) if not option.startswith("_")]
         assert [option for option in taken if option not in documented] == []
 

@@ -59,7 +59,7 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
             "args": {"type": "dict"},
             "capability_args": {"type": "dict"},
             "pod": POD_ARGUMENTS,
-            "_networks": {"type": "list", "elements": "dict"},
+            "_networks": {"type": "raw"},
             "state": {"type": "str", "choices": [PRESENT, ABSENT], "default": PRESENT},
         },
     },

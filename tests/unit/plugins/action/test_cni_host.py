@@ -91,7 +91,9 @@ def refused(run, code, *words, **arguments):
     ],
 )
 def test_an_unknown_section_or_option_is_named(run, given, text):
-    assert refused(run, "bad_option", text, **given)["msg"].startswith(f"Unsupported parameters for (podwire.cni.cni_host) module: {text}")
+    assert refused(run, "bad_option", text, **given)["msg"].startswith(
+        f"Unsupported parameters for (podwire.cni.cni_host) module: {text}"
+    )
 
 
 def test_all_unknown_names_are_told_at_once(run):

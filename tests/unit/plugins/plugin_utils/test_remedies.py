@@ -23,10 +23,9 @@ def test_jsonschema_comes_by_pip_in_a_virtual_environment(monkeypatch):
 
 def test_unknown_options_are_refused_in_the_words_of_ansible_with_did_you_mean():
     assert unsupported(["src", "mode"], ("src", "mode")) == []
-    assert unsupported(["sorce", "zzz", 1], ("src", "source"), "cni_plugins") == [
-        "Unsupported parameters for (podwire.cni.cni_plugins) module: sorce (did you mean source?), zzz, 1. "
-        "Supported parameters include: source, src"
-    ]
+    text = "Unsupported parameters for (podwire.cni.cni_plugins) module: sorce (did you mean source?), zzz, 1. "
+    text += "Supported parameters include: source, src"
+    assert unsupported(["sorce", "zzz", 1], ("src", "source"), "cni_plugins") == [text]
     assert unsupported(["nme"], ("name",), section="netns.") == [
         "Unsupported parameters: netns.nme (did you mean netns.name?). Supported parameters include: name"
     ]
