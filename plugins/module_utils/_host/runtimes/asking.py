@@ -39,10 +39,14 @@ ANSWER = 5.0
 
 
 class Reply(NamedTuple):
-    """The last ``status`` of a runtime, None if it did not answer, and ``why`` that is not right, "" if it is."""
+    """The last ``status`` of a runtime, None if it did not answer, and ``why`` that is not right, "" if it is.
+
+    ``code`` says why it did not answer: ``cri_not_loaded``, ``not_answered`` and others.
+    """
 
     status: Optional[CriStatus]
     why: str
+    code: str = ""
 
 
 def ask_until(runtime: Runtime, networks: Sequence[str], end: float, differs: Callable[[CriStatus], str]) -> Reply:
@@ -61,7 +65,7 @@ def ask_once(runtime: Runtime, networks: Sequence[str], timeout: float = ANSWER)
     try:
         return Reply(runtime.ask(networks, timeout), "")
     except HostError as error:
-        return Reply(None, error.msg)
+        return Reply(None, error.msg, error.code)
 
 
 def mismatch(runtime: Runtime, status: CriStatus) -> Optional[Finding]:

@@ -154,11 +154,6 @@ class Containerd(Runtime):
     def lost(self, now: Runtime) -> str:
         return _difference(_others(self.tables), _others(now.tables), "")
 
-    def why_no_answer(self) -> str:
-        from . import cri
-
-        return cri.why_not_loaded(self.address)
-
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
         main = self.config or profiles.CONTAINERD_CONFIG

@@ -62,8 +62,10 @@ class CriStatus(NamedTuple):
 def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
     """Ask the runtime that listens at *address*, for at most *timeout* seconds in all.
 
-    Raises HostError ``unsafe_permissions`` if the socket is not root's, else ``not_answered``.
+    Raises HostError ``unsafe_permissions`` if the socket is not root's, ``cri_not_loaded`` with the words of a
+    containerd whose plugins for CRI have not started, else ``not_answered``.
     """
+    end = time.monotonic() + timeout
     try:
         # A message with one field, verbose: true.
         return _understood(_ask(address, "/runtime.v1.RuntimeService/Status", b"\x08\x01", timeout))
@@ -71,10 +73,13 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
         text = f"{address} does not report its networks: no complete answer within {timeout:g} s"
         raise HostError(text, code="not_answered") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        refusal = _why_not_loaded(address, end - time.monotonic())
+        if refusal:
+            raise HostError(refusal, code="cri_not_loaded") from error
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
 
 
-def why_not_loaded(address: str, timeout: float = _TIMEOUT) -> str:
+def _why_not_loaded(address: str, timeout: float) -> str:
     """Return in its own words why a containerd has not loaded its CRI plugins, "" if it has, or does not tell.
 
     Source: containerd's API introspection.v1, Plugin.init_err.

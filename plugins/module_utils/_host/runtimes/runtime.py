@@ -252,14 +252,11 @@ class Runtime:
         """Whether it is there to say which networks it has."""
         return bool(self.pid and self.address)
 
-    def why_no_answer(self) -> str:
-        """Return in its own words why it answers no question about networks, "" if it does not tell."""
-        return ""
-
     def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
         """Return what it says of its networks, after at most *timeout* seconds; podman is asked for *networks*.
 
-        The answer is untrusted. Raises HostError ``not_answered``, ``unsafe_permissions`` and others.
+        The answer is untrusted. Raises HostError ``not_answered``, ``cri_not_loaded`` (with its own words),
+        ``unsafe_permissions`` and others.
         """
         from . import cri
 

@@ -57,11 +57,10 @@ def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], en
     verdict = runtime.verdict
     end += runtime.settles
     answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
-    refusal = runtime.why_no_answer() if answer.status is None else ""
-    if refusal:
+    if answer.code == "cri_not_loaded":
         from .readiness import not_loaded
 
-        found = not_loaded(runtime, refusal)
+        found = not_loaded(runtime, answer.why)
         return False, [f"{found.what} ({found.evidence}); {found.remedy}"]
     if answer.status is None:
         return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]

@@ -21,7 +21,7 @@ from ..leases import Lease, read_leases
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
 from ..ranges import Range, ip_of, range_of, range_sets
-from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, mismatch, status_of
+from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN
@@ -125,18 +125,17 @@ class Readiness:
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
-        reported, doubt = (
-            ask_once(runtime, runtime.verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
-        )
+        asked = runtime.can_be_asked
+        reply = ask_once(runtime, runtime.verdict.names, self._timeout) if asked else Reply(None, "")
+        reported = reply.status
         if reported is not None:
             explained = any(found.level == ERROR for found in obstacles)
             obstacles += self._reported(runtime, reported, explained)
-        doubts = [doubt, *(found.what for found in obstacles if not found.decides)]
+        doubts = [reply.why, *(found.what for found in obstacles if not found.decides)]
         doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
-        refusal = runtime.why_no_answer() if doubt and reported is None and runtime.can_be_asked else ""
-        if refusal:
-            obstacles.append(not_loaded(runtime, refusal))
-        elif doubt and reported is None and runtime.can_be_asked:
+        if reply.code == "cri_not_loaded":
+            obstacles.append(not_loaded(runtime, reply.why))
+        elif doubt and reported is None and asked:
             text = f"it is not known whether {runtime.name} has loaded its network"
             hanging = [network.name for network, answer in status if answer.hangs]
             remedy = _log_of(runtime)
