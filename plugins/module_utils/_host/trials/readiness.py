@@ -12,6 +12,7 @@ from ...libcni.validate import validate_network_name
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
 from ..checks.directory import directory_problems
+from ..checks.other_programs import later_obstacles, two_firewalls
 from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
 from ..checks.view import ConfView
 from ..errors import HostError
@@ -93,6 +94,8 @@ class Readiness:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
         rows = [self.of(runtime) for runtime in self._effective.runtimes]
         obstacles = [found for each in rows for found in each.obstacles]
+        if any(each.runtime.reads for each in rows):
+            obstacles += two_firewalls()
         obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda found: found.rank)
         if not self._effective.runtimes:
             text = "no runtime that uses CNI was found on this host"
@@ -366,6 +369,7 @@ class NetworkCauses:
         yield from self._tools()
         yield from self._kernel()
         yield from self._addresses()
+        yield from later_obstacles(self.plugins)
 
     def _name(self) -> Iterator[Finding]:
         try:

@@ -75,6 +75,8 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(cri, "cri_status", made.status)
     # Experiments are made on real hosts.
     monkeypatch.setattr(readiness, "try_networks", lambda subjects: [Observation() for _subject in subjects])
+    monkeypatch.setattr(readiness, "two_firewalls", list)
+    monkeypatch.setattr(readiness, "later_obstacles", lambda _plugins: [])
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
