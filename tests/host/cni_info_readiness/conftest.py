@@ -26,14 +26,23 @@ def node(host, runtimes, generations):
     script = Path("/run/home/readiness.bash")
     shutil.copy(Path(__file__).parent / "plugin.bash", script)
 
+    def readiness():
+        return host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": str(script)})["readiness"]
+
     def explain():
-        found = host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": str(script)})["readiness"]
+        found = readiness()
         [row] = [one for one in found["runtimes"] if one["runtime"] == "containerd-1.6"]
         own = [one for one in found["obstacles"] if one["runtime"] == "containerd-1.6"]
         return SimpleNamespace(row=row, obstacles=own, errors=[one for one in own if one["level"] == "error"])
 
     return SimpleNamespace(
-        explain=explain, runtimes=runtimes, new=generations["new"], old=generations["old"], fake=fake, host=host
+        explain=explain,
+        readiness=readiness,
+        runtimes=runtimes,
+        new=generations["new"],
+        old=generations["old"],
+        fake=fake,
+        host=host,
     )
 
 

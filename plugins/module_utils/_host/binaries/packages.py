@@ -20,17 +20,22 @@ def release_of(path: str, timeout: float) -> str:
 
     *timeout* is in seconds. Raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
-    check_executable(path)
-    # The manifest usually has the release already, so few calls have to compile this.
-    from ...libcni.process import run_program
-
-    ended = run_program(path, [path], b"", {}, timeout)
-    about = _ABOUT.search((ended.stderr + ended.stdout).decode("utf-8", "replace"))
+    about = _ABOUT.search(about_plugin(path, timeout))
     if about:
         return about.group(1)
     package = packages_of([path]).get(path)
     version = _PACKAGE.match(package.version) if package else None
     return version.group(1) if version else ""
+
+
+def about_plugin(path: str, timeout: float) -> str:
+    """Return what the plugin at *path* prints without CNI_COMMAND. Raises as :func:`release_of`."""
+    check_executable(path)
+    # The manifest usually has the release already, so few calls have to compile this.
+    from ...libcni.process import run_program
+
+    ended = run_program(path, [path], b"", {}, timeout)
+    return (ended.stderr + ended.stdout).decode("utf-8", "replace")
 
 
 DPKG = "dpkg"

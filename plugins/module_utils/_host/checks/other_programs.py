@@ -36,7 +36,7 @@ _NOT_MANAGED = ("unmanaged", "connected (externally)", "unavailable")
 _TIMEOUT = 10.0
 
 
-class Link(NamedTuple):
+class HostLink(NamedTuple):
     """An interface that plugins make on the host; ``kind`` is that of the kernel."""
 
     name: str
@@ -65,11 +65,11 @@ def later_obstacles(plugins: Sequence[Mapping[str, object]]) -> Iterator[Finding
             yield from _zone(plugin)
 
 
-def _links(plugins: Sequence[Mapping[str, object]]) -> Iterator[Link]:
+def _links(plugins: Sequence[Mapping[str, object]]) -> Iterator[HostLink]:
     bridges = [name for name in map(bridge_of, plugins) if name]
-    yield from (Link(name, "bridge") for name in bridges)
+    yield from (HostLink(name, "bridge") for name in bridges)
     if bridges or any(text_of(plugin, "type") == "ptp" for plugin in plugins):
-        yield Link(_VETH, "veth")
+        yield HostLink(_VETH, "veth")
 
 
 def _families(plugins: Sequence[Mapping[str, object]]) -> Set[int]:
@@ -83,7 +83,7 @@ def _families(plugins: Sequence[Mapping[str, object]]) -> Set[int]:
 # ---- managers of interfaces
 
 
-def _networkd(links: Sequence[Link]) -> Iterator[Finding]:
+def _networkd(links: Sequence[HostLink]) -> Iterator[Finding]:
     if not os.path.exists(_NETWORKD):
         return
     files = _by_name([f"{root}/systemd/network" for root in _SYSTEM], ".network")
@@ -99,7 +99,7 @@ def _networkd(links: Sequence[Link]) -> Iterator[Finding]:
             yield obstacle("taken_over", text, f"{path} is the first file whose [Match] has it", remedy, WARNING, path)
 
 
-def _matches(settings: Mapping[Tuple[str, str], List[str]], link: Link) -> bool:
+def _matches(settings: Mapping[Tuple[str, str], List[str]], link: HostLink) -> bool:
     """Tell whether a file's [Match] has *link*, as systemd.network(5) says."""
     keys = {key: values for (section, key), values in settings.items() if section == "match" and values}
     facts = {"name": link.name, "type": "bridge" if link.kind == "bridge" else "ether"}
@@ -132,7 +132,7 @@ def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
     return found
 
 
-def _network_manager(links: Sequence[Link]) -> Iterator[Finding]:
+def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
     """Yield the interfaces that NetworkManager says it manages: existing ones, as its rules for new ones are many."""
     command = find_command("nmcli") if processes("NetworkManager") else None
     if command is None:
@@ -163,11 +163,11 @@ def _ports(bridge: str) -> List[str]:
         return []
 
 
-def _shown(link: Link) -> str:
+def _shown(link: HostLink) -> str:
     return link.name if link.kind == "bridge" else "the host's ends of containers' interfaces (veth)"
 
 
-def _pattern(link: Link) -> str:
+def _pattern(link: HostLink) -> str:
     return link.name if link.kind == "bridge" else "veth*"
 
 

@@ -20,6 +20,7 @@ from .. import nomad_api
 from ..errors import HostError
 from ..json_text import parse_json
 from ..plan import SAFE, Step
+from ..problems import WARNING, obstacle
 from ..processes import Process
 from ..trust import check_trusted
 from . import reading
@@ -84,6 +85,7 @@ class Nomad(Runtime):
             named._read()
             bridge.bin_dirs, bridge.default_network = list(named.bin_dirs), "nomad" if named.reads else ""
         bridge.notes, bridge.reads, bridge.pid = list(named.notes), named.reads, named.pid
+        bridge.findings = named.findings
         return [named, bridge]
 
     def _read(self) -> None:
@@ -101,6 +103,18 @@ class Nomad(Runtime):
             self.notes.append("this agent is not a client, so it has no networks")
             return
         self.take(client)
+
+    def resolved(self, settings: Dict[str, Any]) -> Dict[str, Any]:
+        for key in ("cni_config_dir", "cni_path"):
+            paths = [path for path in str(settings.get(key) or "").split(":") if path]
+            relative = [path for path in paths if not os.path.isabs(path)]
+            if relative:
+                text = f"{key} of nomad is relative ({relative[0]}), and counts from where its agent was started"
+                evidence, remedy = f"that is {self.process.cwd} now", "write an absolute path"
+                self.findings.append(obstacle("relative_path", text, evidence, remedy, WARNING, self.config))
+                joined = [os.path.join(self.process.cwd, path) for path in paths]
+                settings = {**settings, key: ":".join(map(os.path.normpath, joined))}
+        return settings
 
     def _configs(self) -> List[str]:
         return self.process.paths("-config", "--config")

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..kinds import text_of
+from ..problems import Finding
 from ..processes import Process
 from . import reading
 from .profiles import CONTAINERD, OWN, PROFILES, BuiltIn, pair, vendor_dir
@@ -104,9 +105,9 @@ class Runtime:
     that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
     ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
     of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
-    sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
-    the host but does not use CNI; the reason is in ``notes``. ``refuses``: why it starts no container at all, "" if it
-    does. ``process`` is what runs and ``pid`` its number, 0 if it is not running; ``program`` is the file to execute,
+    sentences about what could not be determined, or what is special here, ``findings`` what is wrong with its settings.
+    ``reads`` is False for a runtime that is on the host but does not use CNI; the reason is in ``notes``. ``refuses``:
+    why it starts no container at all, "" if it does. ``process`` is what runs and ``pid`` its number, 0 if it is not running; ``program`` is the file to execute,
     ``address`` its socket for CRI.
 
     For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
@@ -141,6 +142,7 @@ class Runtime:
         self.bin_dirs = list(bin_dirs or self.profile.bin_dirs)
         self.default_network = self.profile.default_network
         self.notes: List[str] = []
+        self.findings: List[Finding] = []
         self.allowed: Dict[str, List[str]] = {}
         self.tables: Dict[str, Any] = {}
         self.verdict = Verdict()
@@ -204,9 +206,14 @@ class Runtime:
             values = self.process.options(*names)
             if values:
                 settings[key] = values if key == keys.bin_dirs and keys.separator is None else values[-1]
+        settings = self.resolved(settings)
         self.set_conf(reading.directory(settings, keys.conf_dir) or self.conf_file or self.conf_dir)
         self.bin_dirs = reading.directories(settings, keys.bin_dirs, keys.separator) or self.bin_dirs
         self.default_network = reading.text_of_key(settings, keys.default_network) or self.default_network
+
+    def resolved(self, settings: Dict[str, Any]) -> Dict[str, Any]:
+        """Return *settings* with paths that do not depend on the directory of its process."""
+        return settings
 
     def searched(self, kind: str) -> List[str]:
         """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""

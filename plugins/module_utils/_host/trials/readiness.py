@@ -12,6 +12,7 @@ from ...libcni.validate import validate_network_name
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
 from ..checks.directory import directory_problems
+from ..checks.nomad import FIRST_RELEASE, not_fingerprinted
 from ..checks.other_programs import later_obstacles, two_firewalls
 from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
 from ..checks.view import ConfView
@@ -111,7 +112,7 @@ class Readiness:
         if not runtime.reads:
             why = "; ".join(runtime.notes)
             return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
-        obstacles = [*self._not_running(runtime), *self._no_network(runtime)]
+        obstacles = [*runtime.findings, *self._not_running(runtime), *self._no_network(runtime)]
         status = []
         used = self._used(runtime)
         observations = self._try(runtime, [network for network, _level in used])
@@ -242,6 +243,8 @@ class Readiness:
         built_in = runtime.built_in
         if built_in is None or (runtime.verdict.network is None and runtime.profile.choice != OWN):
             return
+        if runtime.name == "nomad-bridge" and runtime.release >= FIRST_RELEASE:
+            yield from not_fingerprinted(built_in.plugins, runtime.bin_dirs)
         for plugin in built_in.plugins:
             binaries = self._effective.binaries_of(runtime, plugin)
             for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):

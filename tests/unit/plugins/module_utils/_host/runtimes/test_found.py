@@ -181,6 +181,24 @@ def test_nomads_command_line_counts_most(fake_host):
     assert (named.conf_dir, named.bin_dirs, named.found) == ("/d", ["/e"], "a running nomad")
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "bin_dirs", "codes"),
+    [
+        ('cni_path = "bin:/b"', [], ["{cwd}/bin", "/b"], ["relative_path"]),
+        ('cni_path = "/b"', ["-cni-path", "../x"], ["/x"], ["relative_path"]),
+        ('cni_path = "/b"\n cni_config_dir = "net.d"', [], ["/b"], ["relative_path"]),
+        ('cni_path = "/a/../b"', [], ["/b"], []),
+    ],
+)
+def test_relative_paths_of_nomad_count_from_its_directory(fake_host, text, options, bin_dirs, codes):
+    fake_host.put("/etc/nomad.d/nomad.hcl", f"client {{\n enabled = true\n {text}\n}}")
+    fake_host.run("nomad", "agent", "-config", "{root}/etc/nomad.d", *options)
+    named, bridge = nomad(fake_host)
+    cwd = named.process.cwd.rstrip("/")
+    assert named.bin_dirs == bridge.bin_dirs == [path.format(cwd=cwd) for path in bin_dirs] or options
+    assert [finding.code for finding in named.findings] == [finding.code for finding in bridge.findings] == codes
+
+
 def test_a_server_of_nomad_has_no_networks(fake_host):
     fake_host.programs = ["nomad"]
     fake_host.put("/etc/nomad.d/nomad.hcl", "server { enabled = true }")
