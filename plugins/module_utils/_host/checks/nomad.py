@@ -29,7 +29,9 @@ def not_fingerprinted(plugins: Sequence[str], bin_dirs: Sequence[str]) -> Iterat
         why = _why_not(path, bin_dirs) if path else ""
         if why:
             text = f"Nomad does not know the release of the plugin {name}, so that no job in bridge mode is placed here"
-            remedy = "install plugins of the project's own releases, and keep missing and empty directories out of cni_path"
+            remedy = (
+                "install plugins of the project's own releases, and keep missing and empty directories out of cni_path"
+            )
             yield obstacle("not_fingerprinted", text, why, remedy)
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What other programs of the host would do to a network that works now: managers of interfaces, sysctl files, firewalls.
+"""What other programs of the host would do to a network that works: managers of interfaces, sysctl files, firewalls.
 
 No experiment sees it, because it happens later: when an interface appears, or at the next boot.
 """
@@ -117,7 +117,7 @@ def _matches(settings: Mapping[Tuple[str, str], List[str]], link: HostLink) -> b
 
 
 def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
-    """Return the values of each (section, key) in lower case, with those of its drop-ins; an empty one forgets others."""
+    """Return the values of each (section, key), with those of its drop-ins; an empty one forgets the others."""
     found: Dict[Tuple[str, str], List[str]] = {}
     name = f"systemd/network/{os.path.basename(path)}.d"
     for part in [path, *_by_name([f"{root}/{name}" for root in _SYSTEM], ".conf")]:
@@ -187,13 +187,14 @@ def _forwarding(versions: Set[int]) -> Iterator[Finding]:
 
 
 def _assignments() -> List[Assignment]:
-    """Return the assignments of the keys of forwarding, in their order; a pattern does not reach a key that is named."""
+    """Return the assignments of the keys of forwarding, in order; a pattern does not reach a key that is named."""
     files = _by_name([f"{root}/sysctl.d" for root in (*_SYSTEM, "/lib")], ".conf")
     # procps reads it last; systemd only by a link in /etc/sysctl.d.
     if os.path.exists(_SYSCTL_CONF) and not any(os.path.realpath(file) == _SYSCTL_CONF for file in files):
         files.append(_SYSCTL_CONF)
     names = [name for group in _FORWARDING.values() for name in group]
-    found, named = [], set()
+    found: List[Assignment] = []
+    named: Set[str] = set()
     for path in files:
         for number, line in enumerate(_lines(path), 1):
             key, _equals, value = line.partition("=")

@@ -107,8 +107,8 @@ class Runtime:
     of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
     sentences about what could not be determined, or what is special here, ``findings`` what is wrong with its settings.
     ``reads`` is False for a runtime that is on the host but does not use CNI; the reason is in ``notes``. ``refuses``:
-    why it starts no container at all, "" if it does. ``process`` is what runs and ``pid`` its number, 0 if it is not running; ``program`` is the file to execute,
-    ``address`` its socket for CRI.
+    why it starts no container at all, "" if it does. ``process`` is what runs and ``pid`` its number, 0 if it is not
+    running; ``program`` is the file to execute, ``address`` its socket for CRI.
 
     For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
     that it reads ("" if there is none), ``setup_serially`` whether it calls its networks one after another,
