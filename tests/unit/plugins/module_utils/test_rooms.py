@@ -58,7 +58,7 @@ PAYLOAD = {
     "cni_conf": (116, 982, 53),
     "cni_gc": (84, 650, 70),
     "cni_host": (190, 1592, 39),
-    "cni_info": (151, 1261, 34),
+    "cni_info": (151, 1262, 34),
     "cni_netns": (16, 102, 12),
     "cni_plugins": (61, 440, 21),
     "cni_report": (1, 20, 1),
