@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-import difflib
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from ...module_utils._host.problems import INFO, WARNING, Fault
+from ...module_utils._host.spelling import meant
 from ...module_utils.libcni.gojson import fold
 from .schema_files import Schema, Shape
 
 # The most findings that are reported for one object.
 LIMIT = 50
-# The ratio of difflib from which a key counts as misspelled.
-_LIKE = 0.6
-_LIKE_IN_MAP = 0.8
 _LONGEST_KEY = 100
+# The age from which a schema of another's plugin may lack a key.
+_YEAR = timedelta(days=365)
 
 
 class Chosen(NamedTuple):
@@ -39,6 +39,8 @@ class Folded:
         self.chosen: list[Chosen] = []
         self._owner = owner
         self._at = at
+        is_old = shape.read is not None and date.today() - shape.read > _YEAR
+        self._unknown = INFO if is_old else WARNING
         self._written: dict[tuple[Any, ...], str] = {}
         self.value = self._fold(value, shape, ())
 
@@ -120,11 +122,10 @@ class Folded:
         known = list(shape.properties)
         if not known or len(self.findings) >= LIMIT or any(pattern.search(key) for pattern in shape.patterns):
             return
-        like = _LIKE if shape.rest is None else _LIKE_IN_MAP
-        near = difflib.get_close_matches(key, known, 1, like) if len(key) <= _LONGEST_KEY else []
+        near = meant(key, known)
         if shape.rest is not None and not near:
             return
-        advice = f"did you mean {near[0]!r}?" if near else "remove it, or check its name"
+        advice = f"did you mean {near!r}?" if near else "remove it, or check its name"
         shown = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
         if shape.rest is not None:
             text = f"{self._owner}: {shown!r} is not a usual key here; {advice}"
@@ -132,4 +133,4 @@ class Folded:
             text = f"{self._owner} has no key {shown!r} and ignores it; {advice}"
         else:
             text = f"{self._owner} has no known key {shown!r} and would ignore it; {advice}"
-        self._note(WARNING, "unknown_key", text, path)
+        self._note(self._unknown, "unknown_key", text, path)

@@ -301,7 +301,9 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
     resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None
     if resource is not None and (not isinstance(resource, str) or re.fullmatch(_RESOURCE, resource) is None):
         text = f"{RESOURCE_NAME} is {shown(resource)}; write a resource of a device plugin, such as example.com/nic"
-        yield Fault(ERROR, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
+        # Multus looks a string up, and gives the pod no device if there is none.
+        level = WARNING if isinstance(resource, str) else ERROR
+        yield Fault(level, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
 
 
 def _given_name(source: TextSource, name: str) -> Optional[str]:

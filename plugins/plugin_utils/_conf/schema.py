@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 from typing import Any, Callable, Iterator, NamedTuple, Optional
@@ -12,6 +11,7 @@ from ...module_utils._host.checks.chain import chain_findings, plugin_findings
 from ...module_utils._host.checks.formats import FORMATS
 from ...module_utils._host.checks.ipam import before, ipam_findings
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault
+from ...module_utils._host.spelling import meant
 from .fold import LIMIT, Folded
 from .schema_files import Schema, resolved, shape, types
 from .syntax import member
@@ -24,6 +24,8 @@ try:
 except ImportError as _error:
     MISSING = _error
 
+# What others call their plugins, and nobody's typing errors.
+_NAMES = ("vxlan",)
 _LIST = "common.json#/$defs/list"
 _ANY_PLUGIN = "common.json#/$defs/plugin"
 _ANY_IPAM = "common.json#/$defs/ipam"
@@ -103,9 +105,27 @@ def _check_type(
     if kind not in known:
         # Its own keys are unknown.
         own = [entry for entry in own if entry.code != "unknown_key" or len(entry.pointer) > len(at) + 1]
+    elif what == "plugin":
+        own = _without_keys_of_ipam(own, value, len(at))
     if not _broken(own):
         own.extend(_moved(rules(value), at))
     return value, findings + own + inner
+
+
+def _without_keys_of_ipam(findings: list[Fault], plugin: dict[str, Any], depth: int) -> list[Fault]:
+    """Return the findings except for keys that the IPAM plugin may read: it gets the configuration of the *plugin*."""
+    ipam = plugin.get("ipam")
+    kind = _type(ipam) if isinstance(ipam, dict) else ""
+    known = types("ipam").get(kind)
+    outer = resolved(known).get("x-outer") if known else None
+    if not kind or (known and not outer):
+        return findings
+    keys = shape(outer).properties if outer else None
+    return [
+        entry
+        for entry in findings
+        if entry.code != "unknown_key" or len(entry.pointer) > depth + 1 or (keys and entry.pointer[-1] not in keys)
+    ]
 
 
 def _type(data: dict[str, Any]) -> str:
@@ -174,9 +194,9 @@ def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Ta
 
 def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -> Fault:
     text = f"there is no schema for the {what} {kind[:100]}, so its own keys are not validated"
-    near = difflib.get_close_matches(kind, known, 1, 0.75) if len(kind) <= 100 else []
+    near = meant(kind, known) if kind not in _NAMES else ""
     if near:
-        return Fault(WARNING, "unknown_plugin", f"{text}; did you mean {near[0]}?", at)
+        return Fault(WARNING, "unknown_plugin", f"{text}; did you mean {near}?", at)
     return Fault(INFO, "unknown_plugin", text, at)
 
 

@@ -11,6 +11,8 @@ x-words         words that the plugin replaces before it passes the object on, a
 x-without-type  the schema, named by its type, to use if no type is set
 x-since         the release of the containernetworking plugins that a key, or one of its values, came with
 x-min-version   the first version of the CNI specification that the plugin supports
+x-read          when the sources of another's plugin were read, at the commit in the $comment
+x-outer         the schema whose keys an IPAM plugin reads from the configuration around it
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import functools
 import os
 import posixpath
 import re
+from datetime import date
 from typing import Any, Iterator, Optional
 
 from ...module_utils._host.json_text import parse_json
@@ -81,7 +84,8 @@ class Shape:
 
     ``properties`` are the shapes of known keys, ``patterns`` those of keys that are not checked, ``rest`` the shape of
     the values of a map, ``items`` that of elements. ``closed``: the plugin certainly has no other keys. ``choose`` is
-    the kind of plugin that is configured here, ``extra`` the part of the schema that selects it.
+    the kind of plugin that is configured here, ``extra`` the part of the schema that selects it. ``read``: when its
+    sources were read, None for the reference plugins.
     """
 
     def __init__(self, *schemas: Any) -> None:
@@ -102,6 +106,7 @@ class Shape:
         self.deprecated = next((part.get("description", "") for part in parts if part.get("deprecated")), "")
         self.extra: Schema = next((part for part in parts if "x-choose" in part), {})
         self.choose: Optional[str] = self.extra.get("x-choose")
+        self.read = next((date.fromisoformat(part["x-read"]) for part in parts if "x-read" in part), None)
 
 
 def _parts(schema: Any) -> Iterator[Schema]:

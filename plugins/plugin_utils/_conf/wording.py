@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from typing import Any, Iterator, Optional
 
 from ...module_utils._host.secrets import MASK, is_secret, mask
+from ...module_utils._host.spelling import meant
 from .syntax import shown
 
 _KINDS = {
@@ -93,11 +93,10 @@ def _given(path: tuple[Any, ...], value: Any) -> str:
 def _choice(values: list[Any], value: Any) -> Iterator[str]:
     allowed = [item for item in values if item != ""]
     yield f"it must be one of {', '.join(json.dumps(item) for item in allowed)}"
-    if isinstance(value, str) and len(value) <= 100:
-        by_case = {str(item).lower(): str(item) for item in allowed}
-        near = difflib.get_close_matches(value.lower(), by_case, 1, 0.5)
+    if isinstance(value, str):
+        near = meant(value, map(str, allowed))
         if near:
-            yield f"did you mean {by_case[near[0]]}?"
+            yield f"did you mean {near}?"
 
 
 def _meant(kinds: list[str], value: Any) -> Optional[str]:

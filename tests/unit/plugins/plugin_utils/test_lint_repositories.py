@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.kinds import REFERENCE as KINDS
 from ansible_collections.podwire.cni.plugins.plugin_utils import lint
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf import fold, schema_files
 
 LINE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):(?P<column>\d+))?: (?P<level>\w+): (?P<text>.*) \[(?P<code>\w+)\]")
 NETWORK = {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "bridge", "ipam": {"type": "dhcp"}}]}
@@ -213,3 +216,128 @@ def test_json_that_only_looks_like_a_template_is_judged(lint_files, text):
     found = lint_files({"a.conflist": {**NETWORK, "plugins": [{"type": "bridge", "mtu": json.loads(text)}]}})
     assert codes(found) == ["schema"]
     assert codes(found, "info") == []
+
+
+# ---- grades
+
+
+def of(plugin, **more):
+    """Return a conflist with one plugin."""
+    return {**NETWORK, "plugins": [{"type": "bridge", **plugin}], **more}
+
+
+@pytest.mark.parametrize("resource", ["sriov", "intel_sriov", "a/b/c", "Intel.com/nic", "'7'"])
+def test_a_resource_that_is_only_looked_up_and_missed_is_a_warning(lint_files, resource):
+    metadata = f"  name: a\n  annotations:\n    k8s.v1.cni.cncf.io/resourceName: {resource}\n"
+    found = lint_files({"a.yaml": nad(f"'{MACVLAN}'", metadata=metadata)})
+    assert [entry[3:] for entry in found] == [("warning", "nad_spec")]
+
+
+@pytest.mark.parametrize("value", ["7", "true", "[a]"])
+def test_an_annotation_that_the_api_refuses_is_an_error(lint_files, value):
+    metadata = f"  name: a\n  annotations:\n    k8s.v1.cni.cncf.io/resourceName: {value}\n"
+    assert lint_files({"a.yaml": nad(f"'{MACVLAN}'", metadata=metadata)})[0][3:] == ("error", "nad_spec")
+
+
+def test_two_manifests_of_one_name_are_a_warning(lint_files):
+    text = nad(f"'{MACVLAN}'")
+    assert [entry[1:] for entry in lint_files({"a.yaml": f"{text}---\n{text}"})] == [(11, 9, "warning", "nad_twice")]
+
+
+VENDORS = """
+    cnv-bridge eve-bridge wg-cni ovn macvtap vxlan aws-eni sriov-cni vpc-macvlan tke-bridge terway galaxy-k8s-vlan
+    bridge-vlan-aware ipvlan-l2 hostnic host-nic multus-proxy myhost-local flannel-v2 ptp2 tun veth rdma
+    accelerated-bridge
+"""
+TYPING_ERRORS = {
+    "brigde": "bridge",
+    "birdge": "bridge",
+    "Bridge": "bridge",
+    "macvlna": "macvlan",
+    "mac-vlan": "macvlan",
+    "hostdevice": "host-device",
+    "host_device": "host-device",
+    "portmapp": "portmap",
+    "bandwith": "bandwidth",
+    "flanel": "flannel",
+    "multsu-shim": "multus-shim",
+    "route-overide": "route-override",
+}
+
+
+@pytest.mark.parametrize("name", VENDORS.split())
+def test_a_plugin_of_a_vendor_is_an_info(lint_files, name):
+    found = lint_files({"a.conflist": of({"type": name})}, "--strict")
+    assert [entry[3:] for entry in found] == [("info", "unknown_plugin")]
+    assert "did you mean" not in lint_files.texts[0]
+    assert lint_files.status == 0
+
+
+@pytest.mark.parametrize("name", TYPING_ERRORS)
+def test_a_typing_error_in_a_type_is_a_warning(lint_files, name):
+    found = lint_files({"a.conflist": of({"type": name})})
+    assert [entry[3:] for entry in found] == [("warning", "unknown_plugin")]
+    assert f"did you mean {TYPING_ERRORS[name]}?" in lint_files.texts[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("isGatway", "isGateway"),
+        ("is_gateway", "isGateway"),
+        ("forceAdress", "forceAddress"),
+        *[(key, "") for key in ("kubernetes", "gatewayIP", "ipMasquerade", "vlanId", "mtus")],
+    ],
+)
+def test_a_key_is_meant_only_if_the_names_differ_by_a_typing_error(lint_files, key, meant):
+    (entry,) = lint_files({"a.conflist": of({key: 5, "ipam": {"type": "dhcp"}})})
+    assert entry[3:] == ("warning", "unknown_key")
+    assert ("did you mean" in lint_files.texts[0]) == bool(meant)
+    assert f"did you mean '{meant}'?" in lint_files.texts[0] or not meant
+
+
+@pytest.mark.parametrize(("days", "level"), [(300, "warning"), (400, "info")])
+@pytest.mark.parametrize("plugin", [{"type": "bond"}, {"type": "macvlan", "ipam": {"type": "whereabouts"}}])
+def test_an_unknown_key_of_an_old_schema_is_an_info(lint_files, monkeypatch, days, level, plugin):
+    class Then(datetime.date):
+        @classmethod
+        def today(cls):
+            return datetime.date(2026, 11, 25) + datetime.timedelta(days=days)
+
+    monkeypatch.setattr(fold, "date", Then)
+    bond = {"mode": "active-backup", "miimon": "100", "links": [{"name": "a"}, {"name": "b"}]}
+    plugin = {**bond, "new": 1, **plugin} if plugin["type"] == "bond" else {"type": "macvlan"}
+    if plugin["type"] == "macvlan":
+        plugin["ipam"] = {"type": "whereabouts", "range": "10.1.0.0/24", "new": 1}
+    found = lint_files({"a.conflist": of(plugin)})
+    assert [entry[3:] for entry in found] == [(level, "unknown_key")]
+
+
+def test_an_unknown_key_of_a_reference_plugin_stays_a_warning(lint_files, monkeypatch):
+    monkeypatch.setattr(fold, "_YEAR", datetime.timedelta(days=-1000))
+    assert [entry[3] for entry in lint_files({"a.conflist": of({"new": 1})})] == ["warning"]
+
+
+def test_the_schemas_of_others_say_when_they_were_made():
+    for kind in ("plugin", "ipam"):
+        for name, path in schema_files.types(kind).items():
+            schema = schema_files.document(path)
+            assert name in KINDS or name == "podwire-multinet" or datetime.date.fromisoformat(schema["x-read"]), path
+            assert "x-read" not in schema or re.search(r"\bat [0-9a-f]{7}|main branch", schema["$comment"]), path
+
+
+def test_keys_that_the_ipam_plugin_reads_from_the_whole_configuration_are_known(lint_files):
+    keys = {"datastore_type": "kubernetes", "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"}}
+    plugin = {"type": "sriov", **keys, "ipam": {"type": "calico-ipam", "assign_ipv4": "true"}}
+    assert lint_files({"a.conflist": of(plugin)}) == []
+    plugin["ipam"]["type"] = "spiderpool"
+    assert codes(lint_files({"a.conflist": of(plugin)})) == []
+    plugin["ipam"]["type"] = "host-local"
+    plugin["ipam"] = {"type": "host-local", "subnet": "10.1.0.0/24"}
+    assert codes(lint_files({"a.conflist": of(plugin)})) == ["unknown_key", "unknown_key"]
+
+
+@pytest.mark.parametrize("key", ["allSlavesActive", "tlbDynamicLb"])
+def test_bond_has_the_keys_of_its_latest_release(lint_files, key):
+    bond = {"type": "bond", "mode": "balance-tlb", "miimon": "100", "links": [{"name": "a"}, {"name": "b"}], key: 1}
+    assert lint_files({"a.conflist": of(bond)}) == []

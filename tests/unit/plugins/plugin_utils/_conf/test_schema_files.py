@@ -24,6 +24,7 @@ PATHS = sorted(
     for name in files
 )
 OURS = {"x-level", "x-exact", "x-partial", "x-words", "x-without-type", "x-since", "x-min-version"}
+OURS |= {"x-read", "x-outer"}
 EDITORS = {"errorMessage", "patternErrorMessage"}
 REFERENCE = {
     "plugin": "bridge ptp macvlan ipvlan vlan host-device loopback dummy tap portmap bandwidth firewall tuning sbr vrf",

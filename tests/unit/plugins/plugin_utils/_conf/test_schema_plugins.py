@@ -192,7 +192,7 @@ INVALID = [
     ({"type": "bridge", "vlanTrunk": [{"minID": 5}]}, "/vlanTrunk/0", "minID and maxID"),
     ({"type": "bridge", "vlanTrunk": [{"id": 0}]}, "/vlanTrunk/0/id", "the minimum is 1"),
     ({"type": "bridge", "vlanTrunk": [{"minID": 9, "maxID": 5}]}, "/vlanTrunk/0/maxID", "less than minID"),
-    ({"type": "bridge", "ipMasqBackend": "nft"}, "/ipMasqBackend", "did you mean nftables?"),
+    ({"type": "bridge", "ipMasqBackend": "nftable"}, "/ipMasqBackend", "did you mean nftables?"),
     ({"type": "bridge", "ipMasqBackend": ""}, "/ipMasqBackend", '"iptables", "nftables"'),
     ({"type": "bridge", "hairpinMode": True, "promiscMode": True}, "", "are mutually exclusive"),
     ({"type": "bridge", "disableContainerInterface": True, "ipam": LOCAL}, "", "remove ipam"),
