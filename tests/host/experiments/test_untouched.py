@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import experiment
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import (
+    Subject,
+    forget_others,
+    try_networks,
+)
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools.sample import number
 
@@ -102,6 +106,15 @@ def test_an_experiment_counts_until_something_differs(change, undo):
         assert written() != before
     finally:
         sh(undo)
+
+
+def test_what_is_not_used_any_more_is_forgotten():
+    observe()
+    before = written()
+    forget_others([Subject(NETWORK, "1.0.0", CHAIN, (str(BIN_DIR),))])
+    assert written() == before
+    forget_others([Subject("other", "1.0.0", CHAIN, (str(BIN_DIR),))])
+    assert written() == {}
 
 
 def test_a_network_that_cannot_be_tried_is_not_known():

@@ -30,7 +30,7 @@ from ..plan import workers_of
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
 from .host_copy import OUTSIDE, HostCopy
-from .memory import Memory
+from .memory import Memory, forget
 from .packets import DEADLINE, QUICK, Flow, Trace, answers, connects
 from .private_host import STORE, new_netns, work_apart
 from .real_names import private_store
@@ -41,6 +41,7 @@ _LARGEST_LEASE = 4096
 # Which sysctls tuning may set (plugins/meta/tuning).
 _ALLOWED = "/etc/cni/tuning/allowlist.conf"
 _IFNAME = "eth0"
+_MEMORY = "experiments"
 _ALL = ("0.0.0.0/0", "::/0")
 _PUBLISHED, _INSIDE = 61998, 8080
 _MAPPING = [{"hostPort": _PUBLISHED, "containerPort": _INSIDE, "protocol": "tcp"}]
@@ -143,7 +144,7 @@ class Experiment:
         ]
         leases = sorted(self._files.items())
         given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest()]
-        return Memory("experiments", f"{self._subject.name}/{self._subject.bin_dirs}", repr(given))
+        return Memory(_MEMORY, _name(self._subject), repr(given))
 
     # ---- in the private host
 
@@ -396,6 +397,15 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
         if isinstance(answer, bytes) and not observation.unknown:
             memory.write(answer)
     return [observation or Observation("there was no experiment") for observation in observations]
+
+
+def forget_others(subjects: Sequence[Subject]) -> None:
+    """Forget what was seen of networks that are not among *subjects*."""
+    forget(_MEMORY, [_name(subject) for subject in subjects])
+
+
+def _name(subject: Subject) -> str:
+    return f"{subject.name}/{list(subject.bin_dirs)}"
 
 
 def _understood(given: Union[bytes, HostError]) -> Observation:

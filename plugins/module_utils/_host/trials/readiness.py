@@ -29,7 +29,7 @@ from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
-from .experiment import Failure, Lost, Observation, Subject, try_networks
+from .experiment import Failure, Lost, Observation, Subject, forget_others, try_networks
 
 # The most files that an explanation lists.
 _MOST = 10
@@ -93,6 +93,7 @@ class Readiness:
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
+        forget_others(self._try([runtime for runtime in self._effective.runtimes if runtime.reads]))
         rows = [self.of(runtime) for runtime in self._effective.runtimes]
         obstacles = [found for each in rows for found in each.obstacles]
         if any(each.runtime.reads for each in rows):
@@ -114,9 +115,9 @@ class Readiness:
             return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
         obstacles = [*runtime.findings, *self._not_running(runtime), *self._no_network(runtime)]
         status = []
-        used = self._used(runtime)
-        observations = self._try(runtime, [network for network, _level in used])
-        for (network, level), observation in zip(used, observations):
+        self._try([runtime])
+        for network, level in self._used(runtime):
+            observation = self._observations[repr(self._subject(runtime, network))]
             of_network = list(NetworkCauses(self, runtime, network).find())
             binaries, file = self.binaries_of(runtime, network), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
@@ -150,21 +151,17 @@ class Readiness:
         ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
         return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
 
-    def _try(self, runtime: Runtime, networks: Sequence[Network]) -> List[Observation]:
-        """Return what experiments show of *networks*, each tried once with the same plugins."""
-        subjects = [
-            Subject(
-                network.name,
-                network.version or "0.1.0",
-                network.plugins,
-                tuple(self.binaries_of(runtime, network).bin_dirs),
-            )
-            for network in networks
-        ]
-        keys = [repr(subject) for subject in subjects]
-        new = {key: subject for key, subject in zip(keys, subjects) if key not in self._observations}
-        self._observations.update(zip(new, try_networks(list(new.values()))))
-        return [self._observations[key] for key in keys]
+    def _try(self, runtimes: Sequence[Runtime]) -> List[Subject]:
+        """Try the networks of *runtimes* that were not tried yet, all at a time; return all that they would use."""
+        subjects = [self._subject(runtime, network) for runtime in runtimes for network, _level in self._used(runtime)]
+        new = {repr(subject): subject for subject in subjects if repr(subject) not in self._observations}
+        if new:
+            self._observations.update(zip(new, try_networks(list(new.values()))))
+        return subjects
+
+    def _subject(self, runtime: Runtime, network: Network) -> Subject:
+        bin_dirs = tuple(self.binaries_of(runtime, network).bin_dirs)
+        return Subject(network.name, network.version or "0.1.0", network.plugins, bin_dirs)
 
     def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
         """Return the plugins that *runtime* finds for a network."""

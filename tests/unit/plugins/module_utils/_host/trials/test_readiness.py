@@ -41,6 +41,7 @@ class Host:
         self.conf_dir = root / "net.d"
         self.conf_dir.mkdir()
         self.kubelet = False
+        self.tried, self.kept = [], []
         self.answer = CriStatus(True, "", ["pods"])
         self.containerd = Runtime(
             "containerd-2.1", "2.1.9", "a running containerd", str(self.conf_dir), ["/opt/cni/bin"]
@@ -52,6 +53,10 @@ class Host:
     def write(self, *plugins, version="1.0.0"):
         text = json.dumps({"cniVersion": version, "name": "pods", "plugins": list(plugins)})
         (self.conf_dir / "10-pods.conflist").write_text(text)
+
+    def try_networks(self, subjects):
+        self.tried.append(subjects)
+        return [Observation() for _subject in subjects]
 
     def status(self, _address, _timeout):
         return answered(self.answer)
@@ -74,7 +79,8 @@ def ready_host(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(cri, "cri_status", made.status)
     # Experiments are made on real hosts.
-    monkeypatch.setattr(readiness, "try_networks", lambda subjects: [Observation() for _subject in subjects])
+    monkeypatch.setattr(readiness, "try_networks", made.try_networks)
+    monkeypatch.setattr(readiness, "forget_others", made.kept.append)
     monkeypatch.setattr(readiness, "two_firewalls", list)
     monkeypatch.setattr(readiness, "later_obstacles", lambda _plugins: [])
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
@@ -88,6 +94,20 @@ def ready_host(tmp_path, monkeypatch):
     (proc / "ipv4" / "ip_forward").write_text("1\n")
     monkeypatch.setattr(readiness, "_PROC", str(proc))
     return made
+
+
+def test_the_networks_of_all_runtimes_are_tried_at_once_and_each_once(ready_host):
+    other = Runtime("nomad", "1.9.0", "a running nomad", str(ready_host.conf_dir), ["/other/bin"])
+    same = Runtime("crio", "1.30.0", "a running crio", str(ready_host.conf_dir), ["/opt/cni/bin"])
+    ready_host.runtimes += [other, same]
+    ready_host.explain()
+    [subjects] = ready_host.tried
+    assert [(subject.name, subject.bin_dirs) for subject in subjects] == [
+        ("pods", ("/opt/cni/bin",)),
+        ("pods", ("/other/bin",)),
+    ]
+    [kept] = ready_host.kept
+    assert set(map(repr, kept)) == set(map(repr, subjects))
 
 
 def test_a_host_without_an_obstacle_is_ready(ready_host):
