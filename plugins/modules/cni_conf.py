@@ -413,6 +413,8 @@ problems:
 findings:
   description:
     - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+    - In check mode, the level V(error) means that a run fails on it, unless an earlier task of the play makes what is
+      missing.
   returned: always
   type: list
   elements: dict

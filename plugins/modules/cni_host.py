@@ -164,6 +164,8 @@ info:
 findings:
   description:
     - The warnings, which are also printed. C(target) is that of a step in RV(plan), if the warning is about it.
+    - In check mode, the level V(error) means that a run fails on it, unless an earlier task of the play makes what is
+      missing.
   returned: always
   type: list
   elements: dict
@@ -182,7 +184,7 @@ code:
   sample: contradiction
 """
 
-from typing import Any, Dict, Iterable, List, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -207,7 +209,7 @@ from ..module_utils._module import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..module_utils._host.binaries.outcome import WantedPlugins
+    from ..module_utils._host.binaries.outcome import Desired
 
 ARGUMENTS: Dict[str, Any] = {
     # From the action plugin: about the source of the plugins, and why the networks are refused.
@@ -274,7 +276,7 @@ def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
     """Plan and, outside check mode, apply. Raises SourceNeeded if the controller must send plugins first."""
     workers = workers_of(request.sections.get("attachments", {}).get("parallel"))
 
-    def run(wanted: Union[WantedPlugins, HostError, None]) -> HostPlan:
+    def run(wanted: Optional[Desired]) -> HostPlan:
         planner = HostPlanner(request, wanted, module.params["classes"], module.check_mode, module.params["rehearse"])
         return execute(module, planner.make, "cni_host", workers)
 
@@ -284,11 +286,7 @@ def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
     # Imported late: a task without plugins does not need it.
     from ..module_utils._host.binaries.source import with_plugins
 
-    try:
-        return with_plugins(options, lambda: module.tmpdir, bin_dir_of(options), run)
-    except HostError as error:
-        # Without its source, the section fails, and the others do not.
-        return run(error)
+    return with_plugins(options, lambda: module.tmpdir, bin_dir_of(options), run)
 
 
 if __name__ == "__main__":

@@ -191,6 +191,8 @@ plugins:
 findings:
   description:
     - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+    - In check mode, the level V(error) means that a run fails on it, unless an earlier task of the play makes what is
+      missing.
   returned: always
   type: list
   elements: dict
@@ -251,7 +253,7 @@ users:
 from typing import Any, Dict, Optional
 
 # Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
-from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins
+from ..module_utils._host.binaries.outcome import Desired, PluginsPlan
 from ..module_utils._host.binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF, SourceNeeded
 from ..module_utils._host.binaries.source import plan_plugins, with_plugins
 from ..module_utils._host.errors import HostError
@@ -292,7 +294,7 @@ def main() -> None:
 
     from ..module_utils._host.runtimes.unused import warn_of_unused
 
-    def make_plan(wanted: Optional[WantedPlugins]) -> PluginsPlan:
+    def make_plan(wanted: Optional[Desired]) -> PluginsPlan:
         view = HostView()
         view.built_in = _built_in
         plan = plan_plugins(params, bin_dir, wanted, view, module.check_mode)
@@ -300,7 +302,7 @@ def main() -> None:
         warn_of_unused(plan, plan.present, bin_dir, params["conf_dir"], view)
         return plan
 
-    def run(wanted: Optional[WantedPlugins]) -> PluginsPlan:
+    def run(wanted: Optional[Desired]) -> PluginsPlan:
         return execute(module, lambda: make_plan(wanted), "cni_plugins")
 
     try:

@@ -87,11 +87,14 @@ class Directory:
 
 
 class Attributes(NamedTuple):
-    """Mode (an int such as 0o644) and owner (numeric ids) that a file gets before it goes live."""
+    """Mode (an int such as 0o644) and owner (numeric ids) that a file gets before it goes live.
+
+    ``gid`` is the name of a group that does not exist: :func:`check_group` refuses it.
+    """
 
     mode: int
     uid: int = 0
-    gid: int = 0
+    gid: Any = 0
 
 
 def make_directory(path: str, mode: int) -> None:
@@ -244,7 +247,7 @@ def _label(fd: int, target: str) -> None:
 def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
     """Return mode and numeric owner from the user's options, for files that decide what root runs.
 
-    Raises HostError ``unsafe_permissions`` if others than root could change them, ``bad_mode`` and ``bad_group``.
+    Raises HostError ``unsafe_permissions`` if others than root could change them, and ``bad_mode``.
     """
     number = _mode(mode)
     if number & 0o022:
@@ -259,11 +262,14 @@ def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
             code="unsafe_permissions",
         )
     gid = _id(group, lambda: grp.getgrnam(group).gr_gid)
-    if gid is None:
-        raise HostError(
-            f"group: there is no group {group!r} on this host; create it, or write a number", code="bad_group"
-        )
-    return Attributes(number, 0, gid)
+    return Attributes(number, 0, group if gid is None else gid)
+
+
+def check_group(attributes: Attributes) -> None:
+    """Raise HostError ``bad_group`` if the group does not exist; an earlier task may create it."""
+    if isinstance(attributes.gid, str):
+        text = f"group: there is no group {attributes.gid!r} on this host; create it, or write a number"
+        raise HostError(text, code="bad_group", may_pass=True)
 
 
 def _mode(mode: Any) -> int:

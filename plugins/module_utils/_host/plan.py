@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set, Tuple, TypeVar
 
 from .errors import HostError
 
@@ -141,6 +141,7 @@ class Plan:
         self.errors: List[HostError] = []
         self.warnings: List[Tuple[str, str]] = []
         self.targets: Dict[Tuple[str, str], str] = {}
+        self.tolerated: Set[Tuple[str, str]] = set()
 
     def add(self, step: Step) -> None:
         self.steps.append(step)
@@ -152,17 +153,26 @@ class Plan:
             self.targets[code, message] = target
 
     def findings(self) -> List[Dict[str, str]]:
-        """Return the warnings as rows."""
+        """Return the warnings as rows, with the level error if only check mode tolerates what they say."""
         return [
-            {"level": "warning", "code": code, "message": message, "target": self.targets[code, message]}
-            for code, message in self.warnings
+            {
+                "level": "error" if warning in self.tolerated else "warning",
+                "code": warning[0],
+                "message": warning[1],
+                "target": self.targets[warning],
+            }
+            for warning in self.warnings
         ]
 
     def refuse(self, error: HostError, check_mode: bool) -> None:
-        """Raise *error*; in check mode, note it."""
+        """Raise *error*; in check mode, note it, as a warning if an earlier task may prevent it."""
         if not check_mode:
             raise error
-        self.errors.append(error)
+        if error.may_pass:
+            self.warn(error.code, error.msg)
+            self.tolerated.add((error.code, error.msg))
+        else:
+            self.errors.append(error)
 
     @property
     def error(self) -> Optional[HostError]:

@@ -13,7 +13,7 @@ import os
 import shlex
 import stat
 import sys
-from typing import BinaryIO, Dict, Iterable, List, Optional
+from typing import BinaryIO, Callable, Dict, Iterable, List, Optional
 
 from ..libcni.files import open_file
 from .errors import HostError
@@ -137,6 +137,18 @@ def check_trusted(path: str) -> None:
         _check_parts(path)
     except OSError as error:
         raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
+
+
+def check_directory(path: str, refuse: Callable[[HostError, bool], None], check_mode: bool) -> None:
+    """Do the same for a directory whose owner an earlier task may correct: check mode only warns.
+
+    *refuse* is that of the plan.
+    """
+    try:
+        check_trusted(path)
+    except HostError as error:
+        error.may_pass = error.code == "unsafe_permissions"
+        refuse(error, check_mode and error.may_pass)
 
 
 def check_socket(path: str) -> None:

@@ -202,6 +202,9 @@ class _Record:
         for row in rows(result.get("findings")):
             finding = {key: text(row.get(key)) for key in ("code", "message", "target")}
             self.warnings.append({"module": module, **finding})
+            if row.get("level") == "error":
+                # Only check mode tolerates it, in which a host is inspected.
+                self.errors.append(finding["message"])
         self.problems.extend(rows(result.get("problems")))
 
     def _confirm(self, result: Mapping[str, Any]) -> None:

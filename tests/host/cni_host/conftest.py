@@ -213,11 +213,12 @@ def fail(host):
 
     def ask(sections, planned=True, tolerated=(), **options):
         before = look()
-        check = host.fail("cni_host", check_mode=True, diff=True, **options)
+        is_sound = set(sections) <= set(tolerated)
+        check = (host.run if is_sound else host.fail)("cni_host", check_mode=True, diff=True, **options)
         assert look() == before, "the check changed the host"
         run = host.fail("cni_host", diff=True, **options)
         assert codes(run) == sections, (codes(run), run["msg"])
-        assert codes(check) == {name: code for name, code in sections.items() if name not in tolerated}, check["msg"]
+        assert codes(check) == {name: code for name, code in sections.items() if name not in tolerated}
         if planned:
             for key in ("plan", "left"):
                 check_sound, run_sound = (

@@ -17,7 +17,7 @@ from ..hostview import HostView
 from ..kinds import member_of, text_of
 from ..netns import Netns, Seen, look_planned, same, visit
 from ..plan import each_of
-from ..trust import check_trusted
+from ..trust import check_directory
 from .attached import ADDING, ATTACHED, Attached, result_macs
 from .drift import ADDED, find_drift, present_in
 from .networks import Networks
@@ -130,7 +130,7 @@ class AttachPlanner:
 
     def _networks_in(self, conf_dir: str) -> Networks:
         if conf_dir not in self._networks:
-            check_trusted(conf_dir)
+            check_directory(conf_dir, self._plan.refuse, self._settings.check_mode)
             self._networks[conf_dir] = Networks(conf_dir, self._settings.bin_dirs, self._view)
         return self._networks[conf_dir]
 

@@ -110,6 +110,7 @@ class ArchiveSource:
                 f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name a tar archive "
                 "(plain, gz, bz2 or xz) or a directory of plugin binaries",
                 code="bad_source",
+                may_pass=isinstance(error, FileNotFoundError),
             ) from error
 
     def __enter__(self) -> ArchiveSource:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from ...libcni.files import open_file
 from ..errors import HostError
@@ -13,7 +13,7 @@ from ..files import Directory, make_directory
 from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest
 from ..plan import SAFE, Plan, Step
-from ..trust import SCRIPT, check_trusted, plugin_machine
+from ..trust import SCRIPT, check_directory, plugin_machine
 from .store import FILE, LINK, MISSING, Contents, FoundPlugin, Record, Store, note_archive, record_plugin
 
 TYPE_CHECKING = False
@@ -46,6 +46,10 @@ class WantedPlugins:
         self.scripts = set(scripts)
 
 
+Desired = Union[WantedPlugins, HostError]
+"""The desired plugins, or why they are not known."""
+
+
 class Where(NamedTuple):
     """Where the networks and attachments are that need plugins. ``force``: breaking them is only a warning."""
 
@@ -58,9 +62,13 @@ class Where(NamedTuple):
 class PluginsPlan(Plan):
     """A plan for the plugins of *bin_dir*. ``settled``: entries of the manifest that an interrupted run left behind."""
 
-    def __init__(self, bin_dir: str, manifest: Manifest, desired: Optional[WantedPlugins] = None) -> None:
+    def __init__(
+        self, bin_dir: str, manifest: Manifest, desired: Optional[WantedPlugins] = None, check_mode: bool = False
+    ) -> None:
         super().__init__()
-        _check_bin_dir(bin_dir)
+        if os.path.lexists(bin_dir):
+            with Directory(bin_dir):
+                check_directory(bin_dir, self.refuse, check_mode)
         self.manifest = manifest
         self.store = Store(bin_dir, manifest)
         self.settled: Dict[str, Record] = {}
@@ -222,12 +230,6 @@ class PluginsPlan(Plan):
                     self.manifest.save()
         except HostError:
             return
-
-
-def _check_bin_dir(path: str) -> None:
-    if os.path.lexists(path):
-        with Directory(path):
-            check_trusted(path)
 
 
 def _describe(sha256: str, mode: int, uid: int, gid: int, versions: Optional[List[str]]) -> Dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Dict, List, Optional
 
 from ..errors import HostError
-from ..files import Attributes
+from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..manifest import Manifest
 from .outcome import PluginsPlan, WantedPlugins, Where
@@ -58,7 +58,11 @@ def plan_present(
     ``path_is_link``, ``not_regular`` or ``network_unsupported``.
     """
     manifest = view.manifest
-    plan = PluginsPlan(bin_dir, manifest, desired)
+    plan = PluginsPlan(bin_dir, manifest, desired, check_mode)
+    try:
+        check_group(attributes)
+    except HostError as error:
+        plan.refuse(error, check_mode)
     if manifest.error is not None:
         plan.refuse(manifest.error, check_mode)
     missing = []

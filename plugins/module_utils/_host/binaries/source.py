@@ -13,7 +13,7 @@ from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
 from ..trust import SCRIPT, host_machine
-from .outcome import PluginsPlan, WantedPlugins, Where
+from .outcome import Desired, PluginsPlan, WantedPlugins, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
 from .store import FILE, Store, plugin_name, scripts_in, select
@@ -157,14 +157,19 @@ class Source:
         return WantedPlugins(files, archive, contents, chosen, self._release, scripts_in(machines))
 
 
-def with_plugins(
-    params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[WantedPlugins], R]
-) -> R:
+def with_plugins(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[Desired], R]) -> R:
     """Call *work* with the desired plugins, again with their contents if it raises ContentMissing; return its result.
 
-    *params* are the options of cni_plugins with ``state: present``. Raises SourceNeeded, and HostError if the source
-    cannot be used.
+    If the source cannot be used, *work* gets the HostError. *params* are the options of cni_plugins with ``state:
+    present``. Raises SourceNeeded.
     """
+    try:
+        return _with_source(params, tmpdir, bin_dir, work)
+    except HostError as error:
+        return work(error)
+
+
+def _with_source(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[Desired], R]) -> R:
     if params["_source"] is None:
         raise HostError(
             "state=present works only through the action plugin of the same name; call it as podwire.cni.cni_plugins",
@@ -191,12 +196,16 @@ def with_plugins(
 
 
 def plan_plugins(
-    params: Mapping[str, Any], bin_dir: str, desired: Optional[WantedPlugins], view: HostView, check_mode: bool
+    params: Mapping[str, Any], bin_dir: str, desired: Optional[Desired], view: HostView, check_mode: bool
 ) -> PluginsPlan:
     """Return the plan for *params*, the options of cni_plugins. *desired* is needed for ``state: present``.
 
     Raises HostError, and ContentMissing as :func:`planner.plan_present`.
     """
+    if isinstance(desired, HostError):
+        plan = PluginsPlan(bin_dir, view.manifest, check_mode=check_mode)
+        plan.refuse(desired, check_mode)
+        return plan
     if desired is not None:
         attributes = attributes_of(params["mode"], params["owner"], params["group"])
         where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])

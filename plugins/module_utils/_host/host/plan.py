@@ -66,6 +66,7 @@ class HostPlan(Plan):
         self.left = [step for plan in plans for step in plan.left]
         self.warnings = list(dict.fromkeys(warning for plan in plans for warning in plan.warnings))
         self.targets = {warning: target for plan in plans for warning, target in plan.targets.items()}
+        self.tolerated = {warning for plan in plans for warning in plan.tolerated}
 
     def plans(self) -> List[Plan]:
         """Return the plan of each section that has one, once."""

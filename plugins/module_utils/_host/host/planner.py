@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..attachments.networks import Networks
     from ..attachments.outcome import AttachPlan
     from ..attachments.request import WantedAttachment
-    from ..binaries.outcome import PluginsPlan, WantedPlugins
+    from ..binaries.outcome import Desired, PluginsPlan
     from ..footprints.rehearsed import Rehearsed
     from ..kernel.objects import ObjectKey
     from ..leases import Lease
@@ -58,7 +58,7 @@ class HostPlanner:
     def __init__(
         self,
         request: HostRequest,
-        wanted: Union[WantedPlugins, HostError, None],
+        wanted: Optional[Desired],
         classes: Container[str],
         check_mode: bool,
         rehearse: bool = False,
@@ -229,8 +229,6 @@ class HostPlanner:
 
         view.built_in = _built_in
         options = self._request.sections["plugins"]
-        if isinstance(self._wanted, HostError):
-            raise self._wanted
         plan = plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
         if self._rehearse and plan.changed and not options["force"]:
             from ..trials.new_plugins import rehearse_before

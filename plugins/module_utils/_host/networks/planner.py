@@ -11,7 +11,7 @@ from ..checks.directory import check_plugins, directory_problems
 from ..checks.view import ConfView
 from ..confdir import ConfFile
 from ..errors import HostError
-from ..files import Attributes
+from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..kinds import text_of
 from ..plan import DISRUPTIVE, SAFE
@@ -56,6 +56,8 @@ class ConfPlanner:
         present = [desired for desired in request.networks if desired.present]
         if present and not os.path.isdir(request.conf_dir):
             self.plan.changes.make_directory()
+        if present:
+            self._try(check_group, request.attributes)
         targets = {desired.name: state.target_of(desired) for desired in present}
         state.check_targets(targets)
         self._plan_steps(present, targets)

@@ -205,6 +205,8 @@ class Effective:
             remedy = f"write the network there, or configure the runtime to read {self.conf_dir}"
         else:
             text = self._why_not(runtime, network)
+            if self.tolerate_missing and all(file.network != network for file in self.files):
+                return Finding(WARNING, "missing_network", f"ensure_effective: {text}", "", runtime.conf_dir)
             if runtime.profile.choice == FIRST:
                 remedy = "set a lower 'priority', or remove or rename the file that takes precedence"
         file = verdict.file or runtime.conf_dir

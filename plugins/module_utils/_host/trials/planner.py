@@ -20,7 +20,7 @@ from ..hostview import HostView
 from ..kinds import kind_named, kind_of, member_of, object_of, text_of
 from ..plan import SAFE, Step
 from ..secrets import mask_text
-from ..trust import check_trusted
+from ..trust import check_directory
 from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ class SmokePlanner:
         """
         # What the pod becomes is refused before anything runs.
         self._settings.conventions(_CACHE)
-        check_trusted(self._settings.conf_dir)
+        check_directory(self._settings.conf_dir, self._plan.refuse, self._settings.check_mode)
         check_cache_dir(self._settings.cache_dir)
         check_cache_dir(self._cache_dir)
         self._effective = self._find_runtimes()

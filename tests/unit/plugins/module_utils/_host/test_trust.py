@@ -194,7 +194,7 @@ def attach_codes(attach_host, **changed):
 
 def smoke_codes(attach_host):
     settings = SmokeSettings(
-        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, 5, True
+        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, 5, False
     )
     try:
         return {trial.error["code"] for trial in SmokePlanner(settings).make().trials if trial.error}
@@ -230,7 +230,7 @@ def test_modules_that_run_plugins_refuse_what_others_can_write(attached, kind, m
         assert attach_codes(attached, state="absent") == {"unsafe_permissions"}
 
 
-@pytest.mark.parametrize("kind", ["conflist", "drop-in"])
+@pytest.mark.parametrize("kind", ["conflist", "drop-in", "conf_dir"])
 def test_in_check_mode_a_file_that_an_earlier_task_corrects_is_a_warning(attached, kind):
     path = SPOILED[kind](attached)
     os.chown(path, SOMEBODY, -1)

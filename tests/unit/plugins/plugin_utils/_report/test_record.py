@@ -79,6 +79,12 @@ def test_a_planned_repair_says_why_and_is_not_told_twice():
     assert (step["kind"], step["reason"], step["why"]) == ("repair", "eth0 is gone", "interface")
 
 
+def test_what_only_check_mode_tolerates_is_an_error():
+    finding = {"level": "error", "code": "bad_group", "message": "there is no group x", "target": ""}
+    record = build("h", {"host": {"plan": [], "findings": [finding]}}, {})
+    assert (record["status"], record["error"]) == ("error", "there is no group x")
+
+
 def test_findings_are_its_warnings():
     finding = {"level": "warning", "code": "missing_netns", "message": "no netns\nat all", "target": "/run/netns/a"}
     record = build("h", {"netns": {"findings": [finding, 5], "warnings": ["[missing_netns] no netns"]}}, {})
