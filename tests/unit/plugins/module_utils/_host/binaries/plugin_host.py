@@ -106,4 +106,4 @@ class Host:
         monkeypatch.setattr(versions, "ask_version", self.version)
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
-        monkeypatch.setattr(outcome, "check_trusted", lambda path: None)
+        monkeypatch.setattr(outcome, "check_directory", lambda path, refuse, check_mode: None)
