@@ -16,8 +16,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from ..module_utils._host.confdir import EXTENSIONS, extension
-from ..module_utils._host.problems import ERROR, Finding, errors_of
+from ..module_utils._host.checks.repository import repository_problems
+from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
+from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
 from ..module_utils._host.templates import masked
 from ..module_utils.libcni.multi.definitions import KIND
@@ -32,11 +33,11 @@ MAX_SIZE = 1024 * 1024
 MANIFESTS = (".yaml", ".yml")
 # What stands after the name of the file that it is rendered to, or copied to.
 _RENDERED = re.compile(
-    r"(?:\.(?:j2|jinja2?|tmpl|tpl|template|gotmpl|gtpl|tftpl|erb|in|example|sample|dist|orig|bak|disabled|off))+\Z",
+    r"(?:\.(?:j2|jinja2?|tmpl|tpl|template|gotmpl|gtpl|tftpl|erb|in|example|sample|dist|orig|bak|old|save|disabled|off))+\Z",
     re.IGNORECASE,
 )
 # JSON in them is an example, or part of a program.
-_NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".js", ".ts", ".py", ".go", ".sh")
+NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".js", ".ts", ".py", ".go", ".sh")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
@@ -57,21 +58,44 @@ def problems_of(path: str) -> list[Finding]:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
         return _network(path, text)
-    if not starts_json or ending in _NO_JSON:
+    if not starts_json or ending in NO_JSON:
         return []
-    found = masked(text)
+    certain = masked(text)
     try:
-        document = TemplateSource(found.text, bool(found.open)).document()
+        document = TemplateSource(certain.text, bool(certain.open)).document()
     except Unreadable:
         return _network(path, text) if is_network_text(text, "") else []
     if is_network(document):
-        return _network(path, text)
+        found = _network(path, text)
+        if is_in_directory and name == path:
+            text = (
+                "no runtime reads a file with this name; give it the extension .conflist, or .conf for a single plugin"
+            )
+            found.append(Finding(WARNING, "unread_file", text, file=path))
+        return found
     return _manifests(path, text) if "cniVersion" in text or KIND in text else []
 
 
 def _network(path: str, text: str) -> list[Finding]:
     found = masked(text)
     return Checked(TemplateSource(found.text, bool(found.open)), path, None, LEVELS).problems
+
+
+def problems_between(paths: Sequence[str]) -> list[Finding]:
+    """Return the problems of the files of each directory together."""
+    directories: dict[str, list[ConfFile]] = {}
+    for path in dict.fromkeys(map(os.path.normpath, paths)):
+        directory, name = os.path.split(path)
+        if extension(name) in EXTENSIONS and os.path.isfile(path):
+            text = _read(path)
+            file = ConfFile(name, path, b"" if isinstance(text, Finding) else text.encode("utf-8"))
+            if is_network_text(file.text.decode("utf-8") if file.text else "", ""):
+                directories.setdefault(directory, []).append(file)
+    return [
+        finding
+        for directory, files in directories.items()
+        for finding in repository_problems(files, os.path.basename(directory) == "net.d")
+    ]
 
 
 def _manifests(path: str, text: str) -> list[Finding]:
@@ -125,19 +149,20 @@ def main(words: Optional[Sequence[str]] = None) -> int:
         )
         return 2
     status = 0
+    findings: list[Finding] = []
     for path in arguments.files:
         try:
-            found = problems_of(path)
+            findings += problems_of(path)
         except Unavailable as reason:
             print(_UNPRINTABLE.sub("?", str(reason)), file=sys.stderr)
             status = 2
-            continue
-        found = with_strict(found) if arguments.strict else found
-        for finding in found:
-            if finding.level == ERROR or not arguments.quiet:
-                print(line_of(finding))
-        if status == 0 and errors_of(found):
-            status = 1
+    findings += problems_between(arguments.files)
+    findings = with_strict(findings) if arguments.strict else findings
+    for finding in findings:
+        if finding.level == ERROR or not arguments.quiet:
+            print(line_of(finding))
+    if status == 0 and errors_of(findings):
+        status = 1
     return status
 
 

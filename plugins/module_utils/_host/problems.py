@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 from .errors import HostError, coded
 from .secrets import mask_text
@@ -71,16 +71,6 @@ class Finding(NamedTuple):
         plain = {key: getattr(self, key) for key in ("code", "level", "runtime", "network", "file")}
         texts = {"message": self.what, "evidence": self.evidence, "remedy": self.remedy}
         return {**plain, **{key: mask_text(text) for key, text in texts.items()}}
-
-
-class Fault(NamedTuple):
-    """A finding before its place is known: *pointer* is a tuple of keys and indexes; *key*: its key is meant."""
-
-    level: str
-    code: str
-    message: str
-    pointer: Tuple[Any, ...] = ()
-    key: bool = False
 
 
 def obstacle(code: str, what: str, evidence: str, remedy: str, level: str = ERROR, file: str = "") -> Finding:

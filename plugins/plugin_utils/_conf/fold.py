@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._host.problems import INFO, WARNING, Fault
+from ...module_utils._host.checks.fault import Fault
+from ...module_utils._host.problems import INFO, WARNING
 from ...module_utils._host.spelling import meant
 from ...module_utils.libcni.gojson import fold
 from .schema_files import Schema, Shape

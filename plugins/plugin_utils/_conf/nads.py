@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, Optional, Sequence
 
+from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
-from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault, Finding, errors_of
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
 from ...module_utils._host.templates import HIDDEN, Masked, is_certain, is_half, masked
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
@@ -24,6 +25,7 @@ from .syntax import name_findings, shown
 from .validate import Checked
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
+_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
 _NETWORK_WORDS = (r'"cniVersion"\s*:', r'"(type|plugins)"\s*:')
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
@@ -68,6 +70,18 @@ class _Place:
 def is_definition(value: dict[str, Any], is_document: bool) -> bool:
     """Tell whether an object is a NetworkAttachmentDefinition: others name its kind, or have its schema."""
     return value.get("kind") == KIND and (is_document or "metadata" in value)
+
+
+def _misspelled(value: dict[str, Any]) -> Optional[str]:
+    """Return the key that says the kind NetworkAttachmentDefinition in the wrong way."""
+    if value.get("kind") == KIND or not {key.lower() for key in map(str, value)} & {"metadata", "spec"}:
+        return None
+    for key, kind in value.items():
+        if isinstance(kind, str) and str(key).lower() in ("kind", "type"):
+            plain = kind.replace("-", "").lower()
+            if plain.rstrip("s") == KIND.lower() and (key == "kind" or "kind" not in value):
+                return str(key)
+    return None
 
 
 def is_network(value: Any) -> bool:
@@ -154,9 +168,16 @@ class CheckedNads:
         """Check every manifest and every network in a document of any kind."""
         names: dict[tuple[Any, ...], str] = {}
         for pointer, value in values(document):
-            if isinstance(value, dict) and isinstance(value.get("name"), str) and "rawCNIConfig" in value:
-                # The operator makes a manifest of this name.
-                names[pointer] = value["name"]
+            named = value if isinstance(value, dict) and "rawCNIConfig" in value else None
+            named = value.get("metadata") if isinstance(value, dict) and value.get("kind") == KIND else named
+            if isinstance(named, dict) and isinstance(named.get("name"), str):
+                # The operator makes a manifest of this name, or one is meant.
+                names[pointer] = named["name"]
+            wrong = _misspelled(value) if isinstance(value, dict) and not pointer else None
+            if wrong is not None:
+                text = f"{wrong} is {shown(value[wrong])}; write kind: {KIND}"
+                self._error("nad_kind", text, self._label, text_of((wrong,)), place.find((wrong,)))
+                value = {**value, "kind": KIND}
             if isinstance(value, dict) and is_definition(value, not pointer):
                 self._manifest(value, "", pointer, place)
             elif isinstance(value, str) and pointer[-2:] != _CONFIG and is_network_text(value, str((*pointer, "")[-2])):
@@ -185,7 +206,8 @@ class CheckedNads:
     def _config(self, text: str, name: Optional[str], label: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
         """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
         source = _Template(text, place.is_open(at)) if self._mixed and place else _Config(text)
-        checked = Checked(source, label, None if name is None else _given_name(source, name), self._levels)
+        given = None if name is None else _given_name(source, name)
+        checked = Checked(source, label, given, self._levels, in_multus=name is not None)
         problems = checked.problems
         if name is not None and not source.marked and not errors_of(problems):
             problems += _refused(checked.text, label)
@@ -263,6 +285,10 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if manifest.get(key) != wanted:
             yield Fault(ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,))
+    for key in manifest:
+        if key not in _KEYS and str(key).lower() not in ("kind", "type", "apiversion"):
+            text = f"a manifest has no key {key!r}, and the API drops it; write it in metadata or spec, or remove it"
+            yield Fault(WARNING, "nad_spec", text, (key,))
     yield from _metadata_findings(manifest.get("metadata"))
     spec = manifest.get("spec")
     if spec is not None and not isinstance(spec, dict):
@@ -297,6 +323,10 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
     if namespace is not None and not _is_label(namespace):
         text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
         yield Fault(ERROR, "nad_name", text, ("metadata", "namespace"))
+    for key in ("annotations", "labels"):
+        if isinstance(metadata.get(key), dict) and "namespace" in metadata[key]:
+            text = f"namespace is one of the {key}, and so no namespace; write it directly in metadata"
+            yield Fault(WARNING, "nad_name", text, ("metadata", key, "namespace"))
     annotations = metadata.get("annotations")
     resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None
     if resource is not None and (not isinstance(resource, str) or re.fullmatch(_RESOURCE, resource) is None):

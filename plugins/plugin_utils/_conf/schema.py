@@ -8,9 +8,10 @@ import itertools
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from ...module_utils._host.checks.chain import chain_findings, plugin_findings
+from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.checks.formats import FORMATS
-from ...module_utils._host.checks.ipam import before, ipam_findings
-from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault
+from ...module_utils._host.checks.ipam import before, exchanged, ipam_findings
+from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils._host.spelling import meant
 from .fold import LIMIT, Folded
 from .schema_files import Schema, resolved, shape, types
@@ -37,15 +38,16 @@ _Outcome = tuple[Any, list[Fault]]
 
 class _Task(NamedTuple):
     """The context of everything inside a network: the ``version`` of the conflist, None if it is negotiated;
-    ``partial`` if the outer plugin adds what is missing."""
+    ``partial`` if the outer plugin adds what is missing; ``in_multus``: Multus runs it."""
 
     version: Optional[str]
     partial: bool = False
+    in_multus: bool = False
 
 
-def schema_findings(data: dict[str, Any]) -> list[Fault]:
-    """Return the findings on a conflist."""
-    return _check_list(data, (), _Task(_version(data)))[1]
+def schema_findings(data: dict[str, Any], in_multus: bool) -> list[Fault]:
+    """Return the findings on a conflist; *in_multus*: Multus runs it."""
+    return _check_list(data, (), _Task(_version(data), in_multus=in_multus))[1]
 
 
 def _version(network: dict[str, Any]) -> Optional[str]:
@@ -84,7 +86,7 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
         return data, [Fault(WARNING, "no_ipam_type", text, at)]
 
     def rules(value: dict[str, Any]) -> Iterator[Fault]:
-        return iter(()) if task.partial else ipam_findings(value, plugin, task.version)
+        return iter(()) if task.partial else ipam_findings(value, plugin, task.version, task.in_multus)
 
     return _check_type("IPAM plugin", kind, known, data, at, task, rules)
 
@@ -99,9 +101,13 @@ def _check_type(
     rules: Callable[[dict[str, Any]], Iterator[Fault]],
 ) -> _Outcome:
     """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
-    findings = [_unknown(kind, what, known, at)] if kind and kind not in known else []
+    findings = [_unknown(kind, what, known, at)] if kind and kind not in known and "/" not in kind else []
     anything = _ANY_PLUGIN if what == "plugin" else _ANY_IPAM
     value, own, inner = _check(known.get(kind, anything), data, kind or "the plugin", at, task, task.partial)
+    if kind == "host-local":
+        swapped = list(_moved(exchanged(value), at))
+        places = [(*entry.pointer[:-1], key) for entry in swapped for key in ("subnet", "gateway")]
+        own = [*swapped, *(entry for entry in own if entry.pointer not in places)]
     if kind not in known:
         # Its own keys are unknown.
         own = [entry for entry in own if entry.code != "unknown_key" or len(entry.pointer) > len(at) + 1]
@@ -161,7 +167,7 @@ def _choose(
     if kind == "ipam":
         return _check_ipam(data, at, task, outer, without)
     if kind == "network":
-        task = task._replace(version=_version(data))
+        task = task._replace(version=_version(data), in_multus=True)
         if "plugins" in data:
             return _check_list(data, at, task)
     if without and not _type(data):

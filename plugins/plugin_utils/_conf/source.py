@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from ...module_utils._host.problems import ERROR, INFO, Fault, Finding
+from ...module_utils._host.checks.fault import Fault
+from ...module_utils._host.problems import ERROR, INFO, Finding
 from ...module_utils._host.templates import HIDDEN, is_certain, is_half, masked_json, mended
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
@@ -48,10 +49,10 @@ class Unrendered(Unreadable):
 class TextSource:
     """JSON text. ``document`` keeps numbers as they are written, and sets ``has_duplicate_keys``.
 
-    ``marked``: it is a template.
+    ``marked``: it is a template. ``in_file``: it stands in a file as it is, and not in a task.
     """
 
-    marked = False
+    marked = in_file = False
 
     def __init__(self, text: str) -> None:
         self.text = str(text)
@@ -84,6 +85,8 @@ class TemplateSource(TextSource):
     *is_open*: statements in it make parts of it come and go.
     """
 
+    in_file = True
+
     def __init__(self, text: str, is_open: bool) -> None:
         text, more = masked_json(text)
         super().__init__(text)
@@ -96,7 +99,9 @@ class TemplateSource(TextSource):
             self.text, self.positions = text, TextPositions(text)
             try:
                 return super().document()
-            except Unreadable:
+            except Unreadable as error:
+                if error.code == "json_yaml":
+                    error.message = "this is YAML; write JSON, the only form that runtimes read"
                 if not self.marked and not is_half(text):
                     raise
         text = "this is a template; it was not checked, because it is no JSON before it is rendered"
@@ -123,7 +128,7 @@ def _unreadable(text: str, error: JSONError) -> Unreadable:
 class DataSource:
     """A mapping from a playbook."""
 
-    marked = False
+    marked = in_file = False
 
     def __init__(self, data: Any) -> None:
         self._data = data

@@ -8,7 +8,8 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
-from ...module_utils._host.problems import ERROR, WARNING, Fault
+from ...module_utils._host.checks.fault import Fault
+from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
 from ...module_utils.libcni.validate import validate_network_name
@@ -79,7 +80,7 @@ def _version_findings(data: dict[str, Any]) -> Iterator[Fault]:
     elif not isinstance(data["cniVersion"], str):
         given = shown(data["cniVersion"])
         text = (
-            f"cniVersion is {given}; it must be a string: put it in quotes and write all three numbers, such as "
+            f"cniVersion is {given}; it must be a string with all three numbers, in quotes; write "
             f"{_suggest(given.split()[-1])}"
         )
         yield Fault(ERROR, "version_not_string", text, ("cniVersion",))
@@ -165,9 +166,9 @@ def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
         yield Fault(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", place)
     elif "/" in name or "\0" in name or name in (".", ".."):
         base = name.rsplit("/", 1)[-1]
-        text = f"the type {json.dumps(name)} is refused: it must be the name of a binary in bin_dirs, not a path"
+        text = f"the type {json.dumps(name)} is refused: it must be the name of a binary, not a path"
         if base not in ("", ".", ".."):
-            text += f'; write "{base}", and add its directory to bin_dirs'
+            text += f'; write "{base}", and have the runtime search its directory'
         yield Fault(ERROR, "bad_type", text, place)
 
 

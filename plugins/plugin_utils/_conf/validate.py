@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Sequence, Union
 
+from ...module_utils._host.binaries.types import delegates_of
+from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.checks.network import network_problems
 from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile
-from ...module_utils._host.problems import ERROR, INFO, WARNING, Fault, Finding, errors_of
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
+from ...module_utils._host.secrets import mask
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .positions import text_of
@@ -18,6 +21,7 @@ from .source import DataSource, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
+_SECRET = "the file has a secret, which everybody gets who can read the repository; leave it out, and fill it in later"
 ALONE = "alone"
 """The level for what a host would say of the network in its level ``directory``, whatever else is in the directory."""
 
@@ -25,16 +29,19 @@ ALONE = "alone"
 class Checked:
     """The result for a configuration: ``name`` ("" if there is none), ``text`` (rendered conflist), ``problems``.
 
-    ``name`` and ``text`` are usable only if no problem is an error.
+    ``name`` and ``text`` are usable only if no problem is an error. *in_multus*: Multus runs it.
     """
 
-    def __init__(self, source: Source, label: str, name: Optional[str], levels: Sequence[str]) -> None:
+    def __init__(
+        self, source: Source, label: str, name: Optional[str], levels: Sequence[str], in_multus: bool = False
+    ) -> None:
         self.name = name or ""
         self.text = ""
         self.problems: list[Finding] = []
         self._source = source
         self._data: Any = None
         self._label = label
+        self._in_multus = in_multus
         # A single plugin's configuration becomes a conflist with one plugin; its pointers omit what the conflist adds.
         self._single = False
         try:
@@ -68,13 +75,19 @@ class Checked:
             self._add(list(self._duplicate_keys()))
         refused = [finding for finding in self.problems if finding.code == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
-            faults = schema_findings(data)
+            faults = schema_findings(data, self._in_multus)
             if refused and any(fault.level == ERROR for fault in faults):
                 # The schema level reports the place and what to write.
                 self.problems.remove(refused[0])
             self._add(faults)
         if ALONE in levels and not errors_of(self.problems):
             self._add(list(_as_hosts_say(self.text)))
+        for index, plugin in enumerate(data["plugins"] if isinstance(data.get("plugins"), list) else []):
+            for place, network in delegates_of(plugin, f"/plugins/{index}") if isinstance(plugin, dict) else ():
+                self._add(list(_delegate(network, place, levels)))
+        if self._source.in_file:
+            self._add([Fault(WARNING, "secret_in_file", _SECRET, pointer) for pointer in _secrets(data, mask(data))])
+        self.problems = _once(self.problems)
 
     def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
         kind = member(document, "type")[0]
@@ -95,8 +108,7 @@ class Checked:
     def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Fault]:
         given = data.get("name")
         if given is None and name is None:
-            text = "the network has no name; set 'name' in the configuration, or in the entry of 'networks'"
-            yield Fault(ERROR, "no_name", text)
+            yield self._no_name(data)
             return
         yield from name_findings(given)
         if isinstance(given, str):
@@ -107,6 +119,16 @@ class Checked:
                 "of them"
             )
             yield Fault(ERROR, "name_differs", text, ("name",))
+
+    def _no_name(self, data: dict[str, Any]) -> Fault:
+        if not self._source.in_file:
+            return Fault(ERROR, "no_name", "the network has no name; write one, in it or in the entry of networks")
+        if not self._single:
+            return Fault(ERROR, "no_name", 'the network has no name, and libcni refuses it; write "name": "apps"')
+        what = 'the network has no name, and libcni attaches no container to it; write "name": "apps"'
+        # Runtimes bring up lo by themselves, whatever this file says.
+        is_idle = [plugin.get("type") for plugin in data["plugins"]] == ["loopback"]
+        return Fault(INFO if is_idle else WARNING, "no_name", what)
 
     def _duplicate_keys(self) -> Iterator[Fault]:
         if isinstance(self._source, TextSource) and self._source.has_duplicate_keys:
@@ -125,6 +147,43 @@ class Checked:
             self.problems.append(Finding(fault.level, fault.code, fault.message, "", *place))
 
 
+def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Iterator[Fault]:
+    """Yield what is wrong with a network that Multus runs, at the pointer *place*; the schema level has seen it."""
+    source = TextSource(render(network))
+    source.in_file = True
+    for entry in Checked(source, "", None, [level for level in levels if level != "schema"]).problems:
+        # Multus' own version counts for one without.
+        if entry.code not in ("no_version", "secret_in_file"):
+            yield Fault(entry.level, entry.code, entry.message, _parts(place + entry.pointer))
+
+
+def _secrets(value: Any, masked: Any, pointer: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the pointer of every value of which *masked* hides a part."""
+    if isinstance(value, (dict, list)) and type(value) is type(masked):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from _secrets(value[key], masked[key], (*pointer, key))
+    elif value != masked:
+        yield pointer
+
+
+def _once(problems: list[Finding]) -> list[Finding]:
+    """Return the problems with one for each value, the first of the worst; a template is the cause of all others."""
+    values: dict[str, Finding] = {}
+    for entry in problems:
+        if entry.level != INFO and entry.pointer:
+            other = values.setdefault(entry.pointer, entry)
+            worst = min(entry, other, key=lambda finding: finding.rank)
+            cause = next((finding for finding in (other, entry) if finding.code == "template"), None)
+            values[entry.pointer] = cause._replace(level=worst.level) if cause else worst
+    kept = [values.pop(entry.pointer, None) if entry.level != INFO and entry.pointer else entry for entry in problems]
+    return [entry for entry in kept if entry is not None]
+
+
+def _parts(pointer: str) -> tuple[Any, ...]:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
 def _as_hosts_say(text: str) -> Iterator[Fault]:
     """Yield what is wrong with a network alone, by the same rules as on a host."""
     file = ConfFile("network.conflist", "network.conflist", text.encode("utf-8"))
@@ -133,6 +192,4 @@ def _as_hosts_say(text: str) -> Iterator[Fault]:
         return
     view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])
     for entry in network_problems(view, file, uses_of_network(view, file)):
-        parts = entry.pointer.split("/")[1:]
-        pointer = tuple(int(part) if part.isdigit() else part for part in parts)
-        yield Fault(entry.level, entry.code, entry.message, pointer)
+        yield Fault(entry.level, entry.code, entry.message, _parts(entry.pointer))

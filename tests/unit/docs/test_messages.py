@@ -108,6 +108,7 @@ CASES = {
     ),
     "ptp_no_gateway": (chain({"type": "ptp", "capabilities": {"ips": True}, "ipam": {"type": "static"}}), "ips"),
     "static_no_address": (chain(bridge(type="static")), "no addresses"),
+    "subnet_exchanged": (chain(bridge(subnet="10.1.0.1", gateway="10.1.0.0/24")), '"subnet": "10.1.0.0/24"'),
     "range_filled_in": (chain({**bridge(), "bridge": "kube-bridge"}), "no range"),
     "needs_release": (chain({**bridge(), "vlanTrunk": [{"id": 1}]}), "vlanTrunk", "1.1.1"),
     "deprecated_key": (

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-from ..problems import ERROR, WARNING, Fault
+from ..problems import ERROR, WARNING
+from .fault import Fault
 from .formats import cidr, ip
 
 # Plugins that create the container's interface and never a bridge.

@@ -25,7 +25,7 @@ def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:
     """Return what is wrong with the planned directory. *binaries* are asked for their releases only if that matters."""
     problems: List[Finding] = []
     problems.extend(_order(view))
-    problems.extend(_names(view))
+    problems.extend(name_problems(view))
     problems.extend(file_problems(view))
     uses = []
     for file in view.loaded():
@@ -66,7 +66,8 @@ def _order(view: ConfView) -> Iterator[Finding]:
     yield Finding(WARNING, "order_flip", what, remedy, new.path)
 
 
-def _names(view: ConfView) -> Iterator[Finding]:
+def name_problems(view: ConfView) -> Iterator[Finding]:
+    """Yield the problems of files with the same network name."""
     first: Dict[str, ConfFile] = {}
     for file in view.files:
         if not file.network:
@@ -132,7 +133,7 @@ def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Finding]:
         yield Finding(WARNING, "temp_file", what, "remove it", file.path)
         return
     if file.error:
-        yield _broken(file, before_managed)
+        yield broken_file(file, before_managed)
     if file.name.startswith("."):
         what = "runtimes read hidden files, too, and before all others"
         yield Finding(WARNING, "hidden_file", what, "remove it, or give it another extension", file.path)
@@ -147,7 +148,8 @@ def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Finding]:
         yield Finding(INFO, "single_plugin", what, "", file.path)
 
 
-def _broken(file: ConfFile, before_managed: bool) -> Finding:
+def broken_file(file: ConfFile, before_managed: bool) -> Finding:
+    """Return that no runtime can load the file; *before_managed*: it sorts before a managed network."""
     effect = "containerd then loads no network at all, others skip it" if before_managed else "most runtimes skip it"
     name = file.name[: file.name.rfind(".")]
     data = None if file.kind == "conflist" else _json(file.text or b"")

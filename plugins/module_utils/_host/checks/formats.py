@@ -21,7 +21,11 @@ def ip(text: str) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise ValueError("is not an IP address") from None
+        try:
+            address = ipaddress.ip_interface(text).ip
+        except ValueError:
+            raise ValueError("is not an IP address") from None
+        raise ValueError(f"has a prefix length, which is not allowed here; write {address}") from None
     if "%" in text:
         raise ValueError("has a zone, which is not allowed here")
     return getattr(address, "ipv4_mapped", None) or address
@@ -49,6 +53,9 @@ def cidr(text: str) -> Network:
 @functools.lru_cache(maxsize=1024)
 def network(text: str) -> Network:
     """A network to allocate addresses from: without host bits, and with room for more than the gateway."""
+    if "/" not in text and not text.startswith("usePodCidr"):
+        subnet = ipaddress.ip_network(f"{ip(text)}/{64 if ':' in text else 24}", strict=False)
+        raise ValueError(f"has no prefix length; write {subnet}")
     found = cidr(text)
     if str(found.network_address) != str(ipaddress.ip_address(text.partition("/")[0])):
         raise ValueError(f"has host bits set; write {found}")
@@ -58,11 +65,19 @@ def network(text: str) -> Network:
     return found
 
 
+def destination(text: str) -> None:
+    """A network that a route leads to; rules of plugins tell what host bits do."""
+    if "/" not in text:
+        address = ip(text)
+        raise ValueError(f"has no prefix length; write {address}/{0 if int(address) == 0 else address.max_prefixlen}")
+    cidr(text)
+
+
 def address_range(text: str) -> None:
     """A network, or FIRST-LAST/PREFIX, as whereabouts accepts it; "" is none."""
     first, dash, rest = text.rpartition("-")
     if text:
-        cidr(rest)
+        network(rest) if "/" not in rest else cidr(rest)
     if dash:
         ip(first)
 
@@ -93,6 +108,7 @@ FORMATS = {
     # "" is none.
     "optional-ip": lambda text: ip(text) if text else None,
     "cidr": cidr,
+    "destination": destination,
     "network": network,
     "address-range": address_range,
     "mac": mac,

@@ -9,7 +9,8 @@ from typing import Any, Iterator, NamedTuple, Optional
 from ...libcni import version as spec
 from ...libcni.errors import VersionError
 from ..kinds import INTERFACE, kind_of
-from ..problems import ERROR, INFO, WARNING, Fault
+from ..problems import ERROR, INFO, WARNING
+from .fault import Fault
 from .formats import Network, cidr, ip, network
 
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
@@ -26,10 +27,31 @@ _LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
 _LINK_SCOPE = 253
 
 
-def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
+def exchanged(ipam: dict[str, Any]) -> Iterator[Fault]:
+    """Yield where subnet and gateway of a (folded) ipam object of host-local stand in each other's place."""
+    groups = ipam.get("ranges")
+    entries: list[tuple[tuple[Any, ...], Any]] = [((), ipam)]
+    for index, group in enumerate(groups if isinstance(groups, list) else []):
+        ranges = enumerate(group if isinstance(group, list) else [])
+        entries.extend((("ranges", index, number), entry) for number, entry in ranges)
+    for place, entry in entries:
+        subnet, gateway = (entry.get(key) if isinstance(entry, dict) else None for key in ("subnet", "gateway"))
+        if isinstance(subnet, str) and isinstance(gateway, str):
+            try:
+                ip(subnet), network(gateway)
+            except ValueError:
+                continue
+            text = f'host-local: subnet and gateway are exchanged; write "subnet": "{gateway}", "gateway": "{subnet}"'
+            yield Fault(ERROR, "subnet_exchanged", text, (*place, "subnet"))
+
+
+def ipam_findings(
+    ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], in_multus: bool = False
+) -> Iterator[Fault]:
     """Yield findings on a (folded, valid) ipam object of *plugin*; pointers are relative to the ipam object.
 
-    *version* is the version of the conflist, None if it is negotiated.
+    *version* is the version of the conflist, None if it is negotiated. *in_multus*: Multus runs it, which passes
+    addresses in the capability only.
     """
     kind = ipam["type"]
     if kind == "host-local":
@@ -37,7 +59,7 @@ def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optiona
         if plugin.get("ipMasq") is True:
             yield from _public(ipam)
     elif kind == "static":
-        yield from _static(ipam, plugin, version)
+        yield from _static(ipam, plugin, version, in_multus)
     elif kind == "whereabouts":
         gateways: dict[int, Any] = {ip(gateway).version: ip(gateway) for gateway in [ipam.get("gateway")] if gateway}
         yield from _routes(ipam, plugin, [cidr(text) for text in _whereabouts(ipam)], gateways)
@@ -199,11 +221,17 @@ def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
 # ---- static and whereabouts
 
 
-def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
+def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], in_multus: bool) -> Iterator[Fault]:
     addresses = ipam.get("addresses", [])
     # These replace the configured addresses.
     replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
-    if not addresses and not replaced:
+    if not addresses and not replaced and in_multus:
+        text = (
+            "static: there are no addresses, and pods cannot ask for any, because the plugin does not declare it; "
+            'write "capabilities": {"ips": true} beside ipam, or addresses'
+        )
+        yield Fault(WARNING, "static_no_address", text)
+    elif not addresses and not replaced:
         text = (
             "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
             'intended, write "addresses": [{"address": "10.55.0.7/24"}]'

@@ -255,9 +255,13 @@ INVALID = [
     ({"type": "cilium-cni", "ipam": {"min-allocate": "3"}}, "/ipam/min-allocate", "write 3"),
     ({"type": "multus"}, "", "write delegates or clusterNetwork"),
     ({"type": "multus", "delegates": []}, "", "write delegates or clusterNetwork"),
-    ({"type": "multus", "delegates": [{"type": "bridge", "mtu": "x"}]}, DELEGATES + "/mtu", "whole number"),
     (
-        {"type": "multus", "delegates": [{"plugins": [{"type": "ptp"}]}]},
+        {"type": "multus", "delegates": [{"name": "a", "type": "bridge", "mtu": "x"}]},
+        DELEGATES + "/mtu",
+        "whole number",
+    ),
+    (
+        {"type": "multus", "delegates": [{"name": "a", "plugins": [{"type": "ptp"}]}]},
         DELEGATES + "/plugins/0",
         "ptp: ipam is missing",
     ),
@@ -327,7 +331,7 @@ def test_what_the_decoders_refuse_is_found_where_it_is(problems, plugin, pointer
 
 
 def test_a_delegate_has_a_version_of_its_own(problems):
-    delegate = {"cniVersion": "0.4.0", "plugins": [{"type": "bridge"}, {"type": "firewall"}]}
+    delegate = {"cniVersion": "0.4.0", "name": "a", "plugins": [{"type": "bridge"}, {"type": "firewall"}]}
     assert problems({"type": "multus", "delegates": [delegate]}, "0.3.1") == []
     delegate["cniVersion"] = "0.3.1"
     (entry,) = problems({"type": "multus", "delegates": [delegate]}, "1.0.0")
