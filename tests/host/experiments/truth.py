@@ -14,7 +14,7 @@ from breaks import BIN_DIR, HOST, INTERNET, NETWORK, WORLD
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.api import CNIConfig, RuntimeConf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 _PORT, _PUBLISHED, _WEB = 8080, 61998, 443
 _SERVER = """
@@ -83,8 +83,9 @@ def what_happens(plugins):
             addresses.append(_families(result))
             macs.append({entry.get("mac") for entry in result.get("interfaces", []) if entry.get("sandbox")})
             routed = {"IPv6" if ":" in route["dst"] else "IPv4" for route in result.get("routes", [])}
-        # The address of IPv6 is tentative for a second.
-        sh("sleep 2")
+        for name in dict.fromkeys(runtime.container_id for runtime in runtimes):
+            wait_until(lambda name=name: not sh(f"ip -n {name} -6 address show tentative"))
+        wait_until(lambda: not sh("ip -6 address show tentative"))
         first, second = runtimes[0].container_id, runtimes[-1].container_id
         servers = [_serve(first, _PORT), _serve(second, _PORT), _serve(WORLD, _WEB)]
         if len(macs) > 1 and macs[0] & macs[1]:

@@ -23,7 +23,7 @@ def serving():
         def start(handler):
             server = stack.enter_context(HTTPServer(("127.0.0.1", 0), handler))
             server.got = []
-            thread = threading.Thread(target=server.serve_forever)
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
             thread.start()
             stack.callback(thread.join)
             stack.callback(server.shutdown)

@@ -85,7 +85,7 @@ def server(authority):
     # A client that goes away is no error here.
     served.handle_error = lambda request, address: None
     served.socket = context.wrap_socket(served.socket, server_side=True)
-    thread = threading.Thread(target=served.serve_forever)
+    thread = threading.Thread(target=served.serve_forever, args=(0.01,))
     thread.start()
     yield "https://127.0.0.1:%d" % served.server_address[1]
     served.shutdown()

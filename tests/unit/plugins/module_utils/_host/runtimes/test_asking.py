@@ -56,7 +56,7 @@ class Agent:
         self.server = Server((host, 0), Handler)
         self.runtime = class_of("nomad")("nomad")
         self.runtime.pid, self.runtime.port = os.getpid(), self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def ask(self, timeout=5.0):
         return self.runtime.ask(["fleet"], timeout)
