@@ -31,11 +31,13 @@ class Homes:
 
     def __init__(self, entries: Sequence[CachedAttachment], namespaces: Namespaces) -> None:
         self._namespaces = namespaces
-        # The interfaces of containers, by MAC.
+        # The interfaces of containers, by MAC, and their namespaces by the name of an interface.
         self._links: Dict[str, List[Tuple[Namespace, Link]]] = {}
-        for ns in namespaces.all:
+        self._named: Dict[str, List[Namespace]] = {}
+        for ns in (ns for ns in namespaces.all if not ns.own):
             for link in ns.links.values():
-                if not ns.own and link.mac.strip("0:"):
+                self._named.setdefault(link.name, []).append(ns)
+                if link.mac.strip("0:"):
                     self._links.setdefault(link.mac, []).append((ns, link))
         # The attachments that an interface can be of, by its name and MAC, and those that it is of for certain.
         self._matching: Dict[_Place, Set[Key]] = {}
@@ -126,10 +128,9 @@ class Homes:
                 if not self._is_anothers(entry, ns, link):
                     yield ns, f"its interface with the MAC {mac} in {ns.name}"
         if entry.key is not None and not entry.identity and self._is_unknown(entry):
-            for ns in self._namespaces.all:
-                here = None if ns.own else ns.link_named(entry.key.ifname)
-                if here and (ns.identity["inode"], here.name) not in self._matching:
-                    yield ns, f"an interface {here.name} that may be its in {ns.name}"
+            for ns in self._named.get(entry.key.ifname, ()):
+                if (ns.identity["inode"], entry.key.ifname) not in self._matching:
+                    yield ns, f"an interface {entry.key.ifname} that may be its in {ns.name}"
 
     def _is_unknown(self, entry: CachedAttachment) -> bool:
         """Tell whether nothing tells its interface from others, as in results before version 0.3.0.
