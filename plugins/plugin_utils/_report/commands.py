@@ -49,16 +49,13 @@ class Commands:
         chosen = self.limit(hosts)
         if not chosen:
             return ""
-        words = ["ansible-playbook"]
+        # What differs between commands comes first, because the rest of a long one may be out of sight.
+        words = ["ansible-playbook", f"podwire.cni.{name}", "--limit", chosen, *_extra(variables)]
         for source in self._inventory:
             words += ["-i", source]
-        words += [f"podwire.cni.{name}", "--limit", chosen]
         if self._folder and name in ("drift", "remediate"):
-            variables["cni_report_dir"] = self._folder
-        for key, value in variables.items():
-            plain = isinstance(value, str) and re.match(r"[A-Za-z0-9_./+~-]+\Z", value)
-            words += ["-e", f"{key}={value}" if plain else json.dumps({key: value})]
-        return " ".join(shlex.quote(word) for word in words)
+            words += _extra({"cni_report_dir": self._folder})
+        return " ".join(map(shlex.quote, words))
 
     def limit(self, hosts: Sequence[str]) -> str:
         """Return a value of --limit for these hosts and no others; "" if there is none.
@@ -82,6 +79,15 @@ class Commands:
 def pattern(host: str) -> str:
     """Return a pattern that matches this host only: its name, or a regular expression with other characters escaped."""
     return host if _SIMPLE.match(host) else f"~^{re.sub('[^A-Za-z0-9_-]', _escaped, host)}$"
+
+
+def _extra(variables: Mapping[str, object]) -> list[str]:
+    """Return the options that set variables."""
+    words = []
+    for key, value in variables.items():
+        plain = isinstance(value, str) and re.match(r"[A-Za-z0-9_./+~-]+\Z", value)
+        words += ["-e", f"{key}={value}" if plain else json.dumps({key: value})]
+    return words
 
 
 def _escaped(character: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 from ...module_utils._host.checks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
-from .fleet import ATTENTION, CODES, CUT, LEAKS, LEVELS, LOST, NOT_READY, STALE, VULNERABLE
+from .fleet import ATTENTION, CODES, CUT, DUPLICATE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
 from .values import text
 
@@ -47,6 +47,9 @@ _OF_MANY = {
     CUT: "the record is too large, or not valid",
     STALE: "the record is too old",
 }
+_OF_PLUGINS = ("install", "replace")
+# Containers that run have no network, or those that start get none.
+_LOST_TRAFFIC = (LOST, DUPLICATE, POOL_FULL, "repair")
 ALL_CLASSES = [SAFE, DISRUPTIVE]
 _OFFERS = (
     (SAFE, "Repair", "no interruption"),
@@ -84,19 +87,31 @@ class Finding(NamedTuple):
     def cause(self) -> tuple[str, ...]:
         """What it has in common with the findings of other hosts that have the same cause."""
         reason = _OF_MANY.get(self.kind) or _OWN.sub(_INSTEAD, self.reason)
-        return (self.level, self.step_class, self.kind, _OWN.sub(_INSTEAD, self.subject), reason)
+        # A release that was installed differs in all of its plugins.
+        subject = "" if self.kind in _OF_PLUGINS else _OWN.sub(_INSTEAD, self.subject)
+        return (self.level, self.step_class, self.kind, subject, reason)
+
+    @property
+    def effect(self) -> int:
+        """Its place in the order of effects: no network, lost traffic, not known, what a run costs, the rest."""
+        if self.kind == NOT_READY:
+            return 0
+        if self.level and self.kind in _LOST_TRAFFIC:
+            return 1
+        return {ERROR: 2, DISRUPTIVE: 3, SAFE: 4}.get(self.step_class or self.level, 5)
 
 
 def findings(host: Mapping[str, Any]) -> list[Finding]:
-    """Return what there is to say about a host of a report, the errors first. None of it twice."""
-    return list(dict.fromkeys([*_errors(host), *map(finding_of_step, host["steps"]), *_attention(host)]))
+    """Return what there is to say about a host of a report, the gravest first. None of it twice."""
+    told = dict.fromkeys([*_errors(host), *map(finding_of_step, host["steps"]), *_attention(host)])
+    return sorted(told, key=lambda finding: finding.effect)
 
 
 def subject_of(kind: str, target: str) -> str:
     """Return what a step is about, short: a file by its name, an attachment by its network."""
     if target.startswith("/"):
         name = posixpath.basename(target)
-        return f"plugin {name}" if kind in ("install", "replace") and name else name or target
+        return f"plugin {name}" if kind in _OF_PLUGINS and name else name or target
     network, slash, _rest = target.partition("/")
     return f"attachment to {network}" if slash and network else target or kind
 
@@ -142,33 +157,49 @@ def _subject_of_reason(code: str) -> str:
 class Cause:
     """Findings of several hosts that have the same cause. ``since`` is when the first of them was seen.
 
-    ``command`` deals with them: a description and a command, which is "" if no playbook does.
+    ``command`` deals with them: a description and a command, which is "" if no playbook does. ``parts`` are this cause
+    and others that the same command deals with.
     """
 
     def __init__(self, first: Finding) -> None:
         self.first = first
-        self.subject = first.cause[3]
         self.reason = first.reason
         self.hosts: list[str] = []
         self.count = 0
         self.since = ""
         self.command = ("", "")
+        self.parts = [self]
+        self._subjects = {first.subject}
         # Hosts know the text, so it must not be the identity: two causes must not get one.
         self.id = "c" + hashlib.sha256(repr(first.cause).encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
     def add(self, host: str, finding: Finding, since: str) -> None:
         self.count += 1
+        self._subjects.add(finding.subject)
         if not self.hosts or self.hosts[-1] != host:
             self.hosts.append(host)
         if finding.reason != self.reason:
             self.reason = finding.cause[4]
-        if since and (not self.since or since < self.since):
-            self.since = since
+        self._note(since)
+
+    def merge(self, other: Cause) -> None:
+        self.parts.append(other)
+        self.count += other.count
+        self._note(other.since)
+
+    def _note(self, since: str) -> None:
+        self.since = min(filter(None, (self.since, since)), default="")
 
     @property
-    def rank(self) -> tuple[int, int, int, str, str]:
+    def subject(self) -> str:
+        several_plugins = self.first.kind in _OF_PLUGINS and len(self._subjects) > 1
+        return f"{len(self._subjects)} plugins" if several_plugins else self.first.cause[3] or self.first.subject
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, str, str]:
         code = list(CODES).index(self.first.kind) if self.first.kind in CODES else 0
-        return LEVELS.index(self.first.level), code, -len(self.hosts), self.subject, self.reason
+        price = {DISRUPTIVE: 0, SAFE: 1}.get(self.first.step_class, 2)
+        return self.first.effect, price, code, -len(self.hosts), self.subject, self.reason
 
     def dealt_with(self, commands: Commands) -> tuple[str, str]:
         """Return the description and the command."""
@@ -200,10 +231,13 @@ def causes_of(
             if finding.level:
                 cause = causes.setdefault(finding.cause, Cause(finding))
                 cause.add(host, finding, times.get(finding.key, ""))
-    ranked = sorted(causes.values(), key=lambda cause: cause.rank)
-    for cause in ranked:
+    by_command: dict[str, Cause] = {}
+    for cause in sorted(causes.values(), key=lambda cause: cause.rank):
         cause.command = cause.dealt_with(commands)
-    return ranked
+        same = by_command.setdefault(cause.command[1] or cause.id, cause)
+        if same is not cause:
+            same.merge(cause)
+    return list(by_command.values())
 
 
 def repair(commands: Commands, hosts: Sequence[str], kind: str) -> str:

@@ -23,7 +23,7 @@ from .record import CLEAN, DRIFT, ERROR, Record
 from .view import Bounded, host_view
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
-MOST_CAUSES = 8
+MOST_CAUSES = 7
 """The causes that are shown at once; the others are behind a click."""
 _ALL_CAUSES = 200
 MOST_HOSTS = 1000
@@ -65,7 +65,8 @@ def pages(
     by_host = findings_by_host(report) if by_host is None else by_host
     commands = commands or Commands(report["inventory"])
     past = past or Past({})
-    ranked = sorted(report["hosts"], key=lambda host: LEVELS.index(level(host)))
+    effects = {name: [finding.effect for finding in found[:1]] for name, found in by_host.items()}
+    ranked = sorted(report["hosts"], key=lambda host: (LEVELS.index(level(host)), effects[host["host"]]))
     levels = [level(host) for host in ranked]
     causes = causes_of(by_host, commands, past.since)
     causes_of_host: dict[str, list[str]] = {}

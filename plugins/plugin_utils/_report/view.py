@@ -215,10 +215,15 @@ def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collect
 def _runtimes(info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for each runtime, with the part of the readiness that is about it."""
     readiness = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
+    obstacles = rows(table(info.get("readiness")).get("obstacles"))
+    # Such a runtime works, with networks of another kind.
+    unused = {text(row.get("runtime")): text(row.get("evidence")) for row in obstacles if row.get("code") == "not_cni"}
     for row in rows(info.get("runtime")):
         others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
         texts_of_row = _texts(row, "runtime", "version", "network", "file", "reason")
-        yield {**texts_of_row, "not_chosen": Bounded(others, 20), **_ready(_of_runtime(row, readiness))}
+        why = unused.get(text(row.get("runtime")), "").removeprefix("it ")
+        ready = _ready({} if why else _of_runtime(row, readiness))
+        yield {**texts_of_row, "unused": why, "not_chosen": Bounded(others, 20), **ready}
 
 
 def _of_runtime(row: Mapping[str, Any], readiness: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

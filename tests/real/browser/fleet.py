@@ -40,6 +40,11 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
     results["networks"].update(confirmed=True if dice.random() < 0.9 else None, problems=[])
     if dice.random() < 0.06 or not number:
         results["networks"]["problems"].append(_vulnerable(dice))
+    event = number % 25 if kind == "clean" and number % 5 else 0
+    if event in (11, 12, 13):
+        host.upgrade(results)
+    elif event == 17:
+        host.flush(results)
     if kind == "drift":
         host.drift(results)
     elif kind == "lost":
@@ -55,7 +60,12 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
             "'podnet', and runtimes load the one that sorts first; adopt it with 'file: 87-podman-bridge.conflist' "
             "(its original is kept), or choose another name",
         }
-    return build(name, results, host.info(results["networks"].get("confirmed")), time=time, groups=groups)
+    info = host.info(results["networks"].get("confirmed"))
+    if event in (6, 7):
+        host.join_lan(info, number)
+    elif event == 19:
+        host.use_netavark(results, info)
+    return build(name, results, info, time=time, groups=groups)
 
 
 def _step(
@@ -153,6 +163,42 @@ class _Host:
             after = {"sha256": _digest(self.dice), "cni_versions": "0.4.0 1.0.0 1.1.0"}
             reason = "sha256 differs from 1.9.1"
             _step(results["plugins"], "replace", "/opt/cni/bin/bridge", "safe", reason, before, after)
+
+    def upgrade(self, results: dict[str, Any]) -> None:
+        """Let all plugins be those of another release than the inventory says."""
+        for name in PLUGINS:
+            path = "/opt/cni/bin/" + name
+            _step(results["plugins"], "replace", path, "disruptive", "is release 1.9.1, want 1.6.2")
+
+    def flush(self, results: dict[str, Any]) -> None:
+        """Let a firewall have been flushed, and a container have lost its address."""
+        reason = "the rules of its port mappings and its masquerading are gone"
+        _step(results["attachments"], "repair", "shared firewall rules", "safe", "the chain CNI-FORWARD is gone")
+        for attachment in self.attachments:
+            key = "podnet/%s/eth0" % attachment["container_id"]
+            _step(results["attachments"], "repair", key, "safe", reason)
+        before, after = {"addresses": []}, {"addresses": attachment["ips"]}
+        _step(results["attachments"], "repair", key, "safe", "eth0 has lost %s" % after["addresses"][0], before, after)
+
+    def join_lan(self, info: dict[str, Any], number: int) -> None:
+        """Add a network on a LAN that another host has, too, with the same range."""
+        ipam = {"type": "host-local", "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.170", "rangeEnd": "192.0.2.190"}
+        lan = {"name": "lan", "plugins": [{"type": "macvlan", "master": "eth1", "ipam": ipam}]}
+        path = "/etc/cni/net.d/20-lan.conflist"
+        info["conf"].append({"path": path, "network": "lan", "plugins": ["macvlan"], "managed": True, "config": lan})
+        info["kernel"]["links"].append({"name": "eth1", "addresses": ["192.0.2.%d/24" % (number % 150 + 10)]})
+        owners = [{"container_id": "nvr-%d" % number, "ips": ["192.0.2.171"]}]
+        pool = {"network": "lan", "ranges": ["192.0.2.170-192.0.2.190"], "size": 21, "used": 1, "free": 20}
+        info["pools"].append({**pool, "outside": 0, "owners": owners})
+
+    def use_netavark(self, results: dict[str, Any], info: dict[str, Any]) -> None:
+        """Let the only runtime be a podman without CNI."""
+        why = "it uses netavark, not CNI, as all releases since 5 do"
+        results["networks"]["confirmed"] = None
+        info["runtime"] = [{"runtime": "podman", "version": "5.4.2", "network": None, "file": "", "reason": why}]
+        unused = {"level": "info", "code": "not_cni", "runtime": "podman", "evidence": why}
+        unused.update(message="podman uses no CNI network", remedy="none, if that is intended")
+        info["readiness"] = {"ready": None, "runtimes": [], "obstacles": [unused]}
 
     def lose(self, results: dict[str, Any]) -> None:
         """Let an interface be gone."""

@@ -10,8 +10,11 @@ from axe_playwright_python.sync_playwright import Axe
 from chromium import opened, write
 from fleet import fleet
 
-# The printable width of A4 in landscape format.
-PAPER = 1040
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet as report_of
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import level
+
+# The printable size of A4 in landscape format.
+PAPER, PAPER_HEIGHT = 1040, 710
 # A test in a browser is slow enough as it is; the first hosts are of all kinds.
 OPEN = "[...document.querySelectorAll('details')].slice(0, 14).forEach(part => { part.open = true })"
 OPENED = "![...document.querySelectorAll('details.host[open] > noscript')].length"
@@ -59,6 +62,34 @@ def test_on_a_phone_each_host_is_a_card(started, address):
         click = page.locator("#matrix thead button", has_text="Host")
         click.click()
         assert page.locator("#matrix th[aria-sort]").text_content() == "Host"
+
+
+HIDDEN = """[...document.querySelectorAll('.command code b')].filter(one => one.checkVisibility()
+    && (one.scrollHeight > one.clientHeight + 1 || getComputedStyle(one).webkitLineClamp !== 'none')
+    && getComputedStyle(one).display !== 'inline').map(one => one.textContent)"""
+BROKEN = """[...document.querySelectorAll('.command code i')].filter(one => one.checkVisibility()
+    && one.getBoundingClientRect().height > 1.8 * parseFloat(getComputedStyle(one).lineHeight))
+    .map(one => one.textContent)"""
+
+
+@pytest.mark.parametrize("where", ["phone", "paper"])
+def test_commands_are_there_in_full_and_break_between_words_and_hosts(started, address, where):
+    with opened(started, address) as page:
+        page.set_viewport_size({"width": 360 if where == "phone" else PAPER, "height": 740})
+        if where == "paper":
+            printed(page)
+        assert page.locator(".command .limit").count() > 20
+        assert page.evaluate(HIDDEN) == []
+        assert page.evaluate(BROKEN) == []
+
+
+def test_the_hosts_of_each_command_are_in_sight(started, address):
+    # The rest of a command may be cut on a wide screen.
+    with opened(started, address) as page:
+        for code in page.locator(".causes").first.locator("code").all():
+            box, limit = code.bounding_box(), code.locator(".limit").first.bounding_box()
+            assert limit["y"] + limit["height"] <= box["y"] + box["height"] + 1
+            assert limit["x"] + limit["width"] <= box["x"] + box["width"] + 1
 
 
 def test_on_a_phone_the_details_of_a_host_take_the_whole_width(started, address):
@@ -122,7 +153,25 @@ def test_printed_are_the_hosts_that_need_something(started, address):
         assert page.locator("details.host[open]").count() == 0
 
 
+def pages_of(page):
+    """Return the size of each printed page."""
+    return re.findall(rb"/MediaBox \[0 0 (\d+)\.?\d* (\d+)", page.pdf(prefer_css_page_size=True))
+
+
 def test_it_is_printed_on_a4_in_landscape_format(started, address):
     with opened(started, address) as page:
-        boxes = set(re.findall(rb"/MediaBox \[0 0 (\d+)\.?\d* (\d+)", page.pdf(prefer_css_page_size=True)))
-        assert boxes == {(b"841", b"594")}
+        assert set(pages_of(page)) == {(b"841", b"594")}
+
+
+def test_five_hosts_are_a_page_of_summary_and_few_of_details(started, tmp_path):
+    records = fleet(50)
+    needy = [host["host"] for host in report_of(records)["hosts"] if level(host) != "clean"]
+    with opened(started, write(tmp_path / "report.html", [one for one in records if one["host"] in needy[:5]])) as page:
+        page.set_viewport_size({"width": PAPER, "height": 720})
+        printed(page)
+        assert page.locator("details.host[open]").count() == 5
+        sections = page.locator(".sections")
+        assert sections.evaluate("one => getComputedStyle(one).breakBefore") == "page"
+        assert sections.bounding_box()["y"] < PAPER_HEIGHT
+        assert page.locator(".top, .now, .causes, #matrix").evaluate_all("all => all.length") == 4
+        assert len(pages_of(page)) <= 5

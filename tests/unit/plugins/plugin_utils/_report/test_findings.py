@@ -76,7 +76,7 @@ def test_what_each_host_has_of_its_own_makes_no_causes_of_their_own(one, other, 
         step("mtu 1400, want 1450"),
         step("mtu 1500, want 1450", target="/etc/cni/net.d/20-x.conflist"),
         step("mtu 1500, want 1450", step_class="disruptive"),
-        step("mtu 1500, want 1450", kind="replace"),
+        step("mtu 1500, want 1450", kind="rename"),
     ],
 )
 def test_other_differences_are_other_causes(other):
@@ -89,19 +89,97 @@ def test_a_host_counts_once_and_what_it_has_several_times_is_counted():
     assert (cause.hosts, cause.count) == (["a"], 4)
 
 
-def test_errors_come_first_then_drift_then_attention_and_each_by_its_weight():
-    leaks = build("d", {}, {"garbage": [{"collectable": True}], "readiness": {"ready": False}})
+def not_ready(host, *steps, **more):
+    obstacles = [{"level": "error", "code": "no_network", "message": "loads no network"}]
+    info = {"readiness": {"ready": False, "obstacles": obstacles}, **more}
+    return build(host, {"networks": {"actions": list(steps)}}, info)
+
+
+def test_causes_are_ordered_by_their_effect():
+    lost = step("eth0 has lost 10.1.0.2/24", "repair", "pods/c/eth0")
+    gone = {**lost, "target": "pods/d/eth0", "class": "disruptive", "reason": "eth0 is gone"}
+    foreign = {**lost, "target": "pods/e/eth0", "class": "foreign", "reason": "eth0 is away"}
     found = causes(
-        leaks, drifted("b", step("x")), drifted("c", step("y")), drifted("e", step("y")), unusable("a", "no")
+        build("a", {}, {"garbage": [{"collectable": True}]}),
+        drifted("b", step("mtu")),
+        drifted("c", step("renamed", "rename", step_class="disruptive")),
+        unusable("d", "no"),
+        build("e", {}, {"pools": [{"network": "pods", "size": 2, "used": 2}]}),
+        drifted("f", gone),
+        drifted("g", lost),
+        drifted("h", foreign),
+        not_ready("i"),
+        vulnerable("j", "CVE-2025-67499"),
     )
-    assert [cause.subject for cause in found] == [
-        "Failed",
-        "10-pods.conflist",
-        "10-pods.conflist",
-        "Not ready",
-        "Leaks",
+    assert [cause.reason for cause in found] == [
+        "loads no network",
+        "eth0 is gone",
+        "eth0 has lost 10.1.0.2/24",
+        "eth0 is away",
+        "pods: all 2 addresses are taken",
+        "no",
+        "renamed",
+        "mtu",
+        "CVE-2025-67499",
+        "1 leak of dead containers",
     ]
-    assert [len(cause.hosts) for cause in found] == [1, 2, 1, 1, 1]
+
+
+def test_a_host_begins_with_its_worst_finding():
+    steps = [step("mtu"), step("eth0 is gone", "repair", "pods/c/eth0", "disruptive")]
+    (host,) = fleet([not_ready("h", *steps)])["hosts"]
+    assert [finding.reason for finding in findings(host)] == ["loads no network", "eth0 is gone", "mtu"]
+
+
+# ---- one cause for one event
+
+
+def test_a_firewall_flush_with_a_lost_address_is_one_cause():
+    flushed = [
+        step("the chain CNI-FORWARD is gone", "repair", "shared firewall rules"),
+        step("its masquerading is gone", "repair", "pods/web/eth0"),
+        step("eth0 has lost 10.1.0.3/24, its masquerading is gone", "repair", "pods/db/eth0"),
+    ]
+    (cause,) = causes(drifted("k8s2", *flushed))
+    assert (cause.hosts, cause.count) == (["k8s2"], 3)
+    assert {part.subject for part in cause.parts} == {"shared firewall rules", "attachment to pods"}
+    assert cause.command == ("Repair", "ansible-playbook podwire.cni.remediate --limit k8s2")
+
+
+def upgraded(host, *names, reason="is release 1.9.1, want 1.1.1", step_class="safe"):
+    actions = [step(reason, "replace", f"/opt/cni/bin/{name}", step_class) for name in names]
+    return build(host, {"plugins": {"actions": actions}}, {})
+
+
+def test_an_upgrade_is_one_cause_whatever_plugins_each_host_has():
+    (cause,) = causes(upgraded("a", "bridge", "portmap", "tuning"), upgraded("b", "bridge"))
+    assert (cause.subject, cause.reason, cause.count) == ("3 plugins", "is release 1.9.1, want 1.1.1", 4)
+    assert [part.subject for part in cause.parts] == ["3 plugins"]
+    (cause,) = causes(upgraded("a", "bridge"), upgraded("b", "bridge"))
+    assert cause.subject == "plugin bridge"
+    # One that was edited is something else, and so is another release.
+    assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", reason="sha256 differs from 1.1.1"))) == 2
+    assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", reason="is release 1.0.0, want 1.1.1"))) == 2
+    assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", step_class="disruptive"))) == 2
+
+
+def test_equal_commands_are_merged_and_others_are_not():
+    both = [step("mtu 1500, want 1450"), step("not installed", "install", "/opt/cni/bin/bridge")]
+    (cause,) = causes(drifted("a", *both), drifted("b", *both))
+    assert (cause.hosts, cause.count, len(cause.parts)) == (["a", "b"], 4, 2)
+    assert cause.since == "" and cause.command[1].endswith("--limit a,b")
+    found = causes(drifted("a", *both), drifted("b", both[0]))
+    assert [(found.hosts, len(found.parts)) for found in found] == [(["a", "b"], 1), (["a"], 1)]
+    # What no command deals with is told one by one.
+    pools = [{"network": name, "size": 1, "used": 1} for name in ("a", "b")]
+    assert len(causes(build("h", {}, {"pools": pools}))) == 2
+
+
+def test_a_merged_cause_is_as_old_as_its_oldest_part():
+    record = drifted("a", step("x"), step("y", "repair", "pods/c/eth0"))
+    keys = [finding.key for finding in findings(fleet([record])["hosts"][0])]
+    since = {"a": dict(zip(keys, ("2026-11-02", "2026-11-01")))}
+    assert [cause.since for cause in causes(record, since=since)] == ["2026-11-01"]
 
 
 def test_hosts_that_cannot_be_reached_have_one_cause():

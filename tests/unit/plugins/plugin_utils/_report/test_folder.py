@@ -66,7 +66,7 @@ def test_an_inventory_without_the_hosts_of_the_report_is_not_for_its_commands(tm
     other = {"inventory": ["/etc/ansible/hosts"], "groups": {"all": ["db1"], "web1": []}}
     assert folder.write_report(str(tmp_path), **other).report["inventory"] == ["/fleet"]
     # Nor do its groups matter.
-    assert "--limit web1" in (tmp_path / "report.html").read_text()
+    assert '--limit</i> <i class="limit">web1<' in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_nothing_is_an_error(tmp_path):

@@ -120,7 +120,19 @@ def test_what_needs_somebody_comes_first():
     drifted = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}]}}
     html = page_of(fleet([build("a", {}, {}), build("b", drifted, {}), build("c", {}, None, ["no route to it"])]))
     assert re.findall(r"<h3><bdi>(.*?)</bdi></h3>", html) == ["c", "b", "a"]
-    assert "no route to it" in html and "podwire.cni.remediate --limit b" in html
+    assert "no route to it" in html and "podwire.cni.remediate --limit b" in Page(html).text
+
+
+def test_hosts_of_one_status_are_ordered_by_their_effect():
+    def with_step(name, kind, step_class):
+        return build(name, {"networks": {"actions": [{"kind": kind, "target": "/x", "class": step_class}]}}, {})
+
+    records = [
+        with_step("a", "write", "safe"),
+        with_step("b", "rename", "disruptive"),
+        with_step("c", "repair", "safe"),
+    ]
+    assert re.findall(r"<h3><bdi>(.*?)</bdi></h3>", page_of(fleet(records))) == ["c", "b", "a"]
 
 
 def test_a_fleet_without_hosts_has_a_page():
@@ -201,3 +213,27 @@ def test_each_runtime_has_its_readiness_and_the_reasons():
     # The handler with another directory, and podman, were not examined.
     assert text.count("pods \u2013") == 2
     assert "sound-plugin" not in text
+
+
+def test_a_runtime_without_cni_is_grey_and_says_why():
+    runtime = [{"runtime": "podman", "version": "5.4.2", "network": None, "reason": "it uses netavark, not CNI"}]
+    unused = {"level": "info", "code": "not_cni", "runtime": "podman", "evidence": "it uses netavark, not CNI"}
+    info = {"runtime": runtime, "readiness": {"ready": None, "runtimes": [], "obstacles": [unused]}}
+    html = page_of(fleet([build("h", {}, info)]))
+    assert html.count('<bdi class="muted">uses netavark, not CNI</bdi>') == 2 and 'class="none"' not in html
+    # Another runtime of the host has lost its network.
+    info["runtime"] = [*runtime, {"runtime": "crio", "network": None}]
+    assert page_of(fleet([build("h", {}, info)])).count('class="none"') == 2
+
+
+def test_a_row_shows_the_version_of_each_runtime():
+    runtime = [{"runtime": "podman", "version": "4.9.3", "network": "pods"}]
+    html = page_of(fleet([build("h", {}, {"runtime": runtime})]))
+    assert '<bdi class="muted">podman 4.9.3</bdi>' in html
+
+
+def test_the_hosts_of_a_command_are_marked():
+    drifted = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}]}}
+    html = page_of(fleet([build("k8s2", drifted, {})]))
+    command = '<i>ansible-playbook</i> <i>podwire.cni.remediate</i> <i>--limit</i> <i class="limit">k8s2</i>'
+    assert html.count(command) > 1

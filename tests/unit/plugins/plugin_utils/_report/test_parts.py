@@ -68,9 +68,23 @@ def limited(limit, hosts):
 def test_a_plain_name_stays_readable_in_a_command():
     command = Commands(["/etc/fleet.yml"], folder="/srv/report").playbook("drift", ["web1.example.net"])
     assert command == (
-        "ansible-playbook -i /etc/fleet.yml podwire.cni.drift --limit web1.example.net -e cni_report_dir=/srv/report"
+        "ansible-playbook podwire.cni.drift --limit web1.example.net -i /etc/fleet.yml -e cni_report_dir=/srv/report"
     )
     assert pattern("a b.c") == r"~^a\x20b\x2ec$"
+
+
+def test_what_differs_between_commands_comes_first():
+    commands = Commands(["/etc/a.yml", "/etc/b.yml"], folder="/srv/report")
+    assert shlex.split(commands.playbook("remediate", ["k8s2"], cni_remediate_classes=["safe"])) == [
+        "ansible-playbook",
+        "podwire.cni.remediate",
+        "--limit",
+        "k8s2",
+        "-e",
+        '{"cni_remediate_classes": ["safe"]}',
+        *("-i", "/etc/a.yml", "-i", "/etc/b.yml"),
+        *("-e", "cni_report_dir=/srv/report"),
+    ]
 
 
 def test_hosts_are_named_by_their_group_only_if_it_has_no_others():
@@ -104,7 +118,7 @@ def test_many_hosts_are_in_a_file_whose_name_is_that_of_its_content(tmp_path):
 
 def test_a_folder_with_an_odd_name_survives_the_shell_and_ansible():
     words = shlex.split(Commands(["/my inventory"], folder="/a b/$(id)").playbook("remediate", ["h"]))
-    assert words[1:3] == ["-i", "/my inventory"]
+    assert words[4:6] == ["-i", "/my inventory"]
     assert json.loads(words[-1]) == {"cni_report_dir": "/a b/$(id)"}
     assert parse_kv(shlex.split(Commands(folder="/srv/x").playbook("remediate", ["h"]))[-1]) == {
         "cni_report_dir": "/srv/x"
