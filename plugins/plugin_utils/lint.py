@@ -20,12 +20,13 @@ from ..module_utils._host.checks.repository import repository_problems
 from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
 from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
+from ..module_utils._host.runtimes.fragments import fragment_of
 from ..module_utils._host.templates import masked
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.schema import MISSING
 from ._conf.source import TemplateSource, Unreadable
-from ._conf.validate import ALONE, Checked
+from ._conf.validate import ALONE, SECRET, Checked, secrets_in
 from ._conf.yaml_text import YAML_MISSING
 
 LEVELS = ("syntax", "schema", ALONE)
@@ -58,6 +59,10 @@ def problems_of(path: str) -> list[Finding]:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
         return _network(path, text)
+    fragment = fragment_of(text, path, name)
+    if fragment is not None:
+        secrets = [Finding(WARNING, "secret_in_file", SECRET, file=path) for _pointer in secrets_in(fragment.tables)]
+        return [*fragment.problems, *secrets]
     if not starts_json or ending in NO_JSON:
         return []
     certain = masked(text)

@@ -24,9 +24,9 @@ def meant(word: str, known: Iterable[str]) -> str:
             return other
         parts, others = _parts(word), _parts(other)
         if len(parts) == len(others):
-            errors = [_distance(part, there) for part, there in zip(parts, others)]
+            errors = [_distance(part, there, len(parts) > 1) for part, there in zip(parts, others)]
         else:
-            errors = [_distance(plain, _plain(other))]
+            errors = [_distance(plain, _plain(other), False)]
         if 3 > sum(errors) < best[1] and max(errors) < 3:
             best = (other, sum(errors))
     return best[0]
@@ -40,13 +40,17 @@ def _parts(word: str) -> list[str]:
     return [part.lower() for part in re.split(r"[-_. ]", word)]
 
 
-def _distance(word: str, other: str) -> int:
-    """Return how many letters were left out, added, exchanged or mistaken; 3 for more than a typing error."""
+def _distance(word: str, other: str, is_part: bool) -> int:
+    """Return how many letters were left out, added, exchanged or mistaken; 3 for more than a typing error.
+
+    *is_part*: of a longer word, so that a letter too few or too many is one, even in a short word.
+    """
     length = min(len(word), len(other))
     most = 2 if length > 7 else 1
     if word == other:
         return 0
-    if abs(len(word) - len(other)) > most or (length <= _SHORT and sorted(word) != sorted(other)):
+    is_short = length <= _SHORT and sorted(word) != sorted(other) and not (is_part and len(word) != len(other))
+    if is_short or abs(len(word) - len(other)) > most:
         return 3
     rows = [list(range(len(other) + 1))]
     for row, letter in enumerate(word, 1):

@@ -12,6 +12,7 @@ from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
 from ...module_utils._host.secrets import mask
+from ...module_utils._host.templates import HIDDEN
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .positions import text_of
@@ -21,7 +22,7 @@ from .source import DataSource, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
-_SECRET = "the file has a secret, which everybody gets who can read the repository; leave it out, and fill it in later"
+SECRET = "the file has a secret, which everybody gets who can read the repository; leave it out, and fill it in later"
 ALONE = "alone"
 """The level for what a host would say of the network in its level ``directory``, whatever else is in the directory."""
 
@@ -86,7 +87,7 @@ class Checked:
             for place, network in delegates_of(plugin, f"/plugins/{index}") if isinstance(plugin, dict) else ():
                 self._add(list(_delegate(network, place, levels)))
         if self._source.in_file:
-            self._add([Fault(WARNING, "secret_in_file", _SECRET, pointer) for pointer in _secrets(data, mask(data))])
+            self._add([Fault(WARNING, "secret_in_file", SECRET, pointer) for pointer in secrets_in(data)])
         self.problems = _once(self.problems)
 
     def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
@@ -157,12 +158,16 @@ def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Ite
             yield Fault(entry.level, entry.code, entry.message, _parts(place + entry.pointer))
 
 
-def _secrets(value: Any, masked: Any, pointer: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the pointer of every value of which *masked* hides a part."""
+def secrets_in(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the pointer of every secret inside *value*."""
+    yield from _masked_places(value, mask(value), ())
+
+
+def _masked_places(value: Any, masked: Any, pointer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     if isinstance(value, (dict, list)) and type(value) is type(masked):
         for key in value if isinstance(value, dict) else range(len(value)):
-            yield from _secrets(value[key], masked[key], (*pointer, key))
-    elif value != masked:
+            yield from _masked_places(value[key], masked[key], (*pointer, key))
+    elif value != masked and HIDDEN not in str(value):
         yield pointer
 
 

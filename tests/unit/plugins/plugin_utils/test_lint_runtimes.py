@@ -1,0 +1,93 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""The linter on configurations of containerd, CRI-O and Nomad."""
+
+from __future__ import annotations
+
+import pytest
+
+CRI = {1: "cri", 2: '"io.containerd.grpc.v1.cri"', 3: "'io.containerd.cri.v1.runtime'"}
+
+
+def containerd(version, *lines, section=None):
+    head = f"version = {version}\n" if version else ""
+    return f"{head}[plugins.{section or CRI[version or 1]}.cni]\n" + "\n".join(lines) + "\n"
+
+
+GOOD = {
+    "containerd 1": containerd(None, 'bin_dir = "/opt/cni/bin"', "max_conf_num = 1"),
+    "containerd 2": containerd(2, 'bin_dir = "/opt/cni/bin"', 'conf_dir = "/etc/cni/net.d"', 'conf_template = ""'),
+    "containerd 3": containerd(3, "bin_dirs = ['/opt/cni/bin']", "bin_dir = ''", "setup_serially = true"),
+    "containerd 4": containerd(4, "bin_dirs = ['/opt/cni/bin']", section=CRI[3]),
+    "containerd, imports": 'version = 2\nimports = ["conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri"]\nx = 1\n',
+    "containerd of Docker": 'disabled_plugins = ["cri"]\n#[plugins.cri]\n',
+    "containerd, handler": 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.kata]\n'
+    'cni_conf_dir = "/etc/cni/kata"\ncni_max_conf_num = 1\nruntime_type = "x"\n',
+    "k3s": '{{ template "base" . }}\n' + containerd(None, 'bin_dir = "{{ .Bin }}"', section=CRI[3]),
+    "Go": "version = 2\n{{- if .Root }}\nroot = {{ .Root }}\n{{- end }}\n"
+    "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.{{.Name}}]\nruntime_type = 'a'\n"
+    '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n',
+    "other": 'title = "x"\n[owner]\nplugins = 5\n',
+}
+CRIO = {
+    "CRI-O": '[crio.network]\nnetwork_dir = "/etc/cni/net.d"\nplugin_dirs = ["/opt/cni/bin"]\n',
+    "CRI-O, runtime": '[crio.runtime]\ndefault_runtime = "crun"\n[crio]\n[crio.image]\npause_image = "x"\n',
+    "CRI-O, template": '[crio.network]\nnetwork_dir = "{{ crio_network_dir }}"\nplugin_dirs = [\n'
+    '{% for d in x %}\n  "{{ d }}",\n{% endfor %}\n]\n',
+}
+NOMAD = {
+    "Nomad": 'client {\n  cni_path = "/opt/cni/bin:/usr/lib/cni"\n  cni_config_dir = "/opt/cni/config"\n}\n',
+    "Nomad, template": 'client {\n  cni_path = "{{ nomad_cni_path }}"\n  cni_config_dir = "${config}"\n}\n',
+    "job": 'job "a" {\n  group "g" {\n    network { mode = "cni/apps" }\n    client { cni_pth = file("x") }\n  }\n}\n',
+}
+
+
+@pytest.mark.parametrize("name", [*GOOD, *CRIO, *NOMAD])
+def test_a_sound_configuration_is_silent(lint_files, name):
+    file = "a.toml" if name in GOOD else "crio.conf.d/a.conf" if name in CRIO else "a.hcl"
+    assert [entry for entry in lint_files({file: {**GOOD, **CRIO, **NOMAD}[name]}) if entry[3] != "info"] == []
+
+
+@pytest.mark.parametrize("ending", ["", ".j2", ".tmpl"])
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.toml", containerd(3, "bin_dirs = ['/opt/a']", "bin_dir = '/opt/b'"), (4, 1, "error", "bin_dir_twice")),
+        ("a.toml", containerd(2, "bin_dirs = ['/opt/a']"), (3, 1, "warning", "unknown_key")),
+        ("a.toml", containerd(2, 'bin_dri = "/opt/a"'), (3, 1, "warning", "unknown_key")),
+        ("a.toml", containerd(3, "  conf_dir = 'etc/cni'"), (3, 3, "warning", "relative_path")),
+        ("a.toml", containerd(2, 'max_conf_num = "1"'), (3, 1, "error", "bad_setting")),
+        ("a.toml", containerd(3, "bin_dirs = '/opt/a'"), (3, 1, "error", "bad_setting")),
+        ("a.toml", containerd(2, 'bin_dir = "/a"', section="cri"), (1, 1, "warning", "ignored_setting")),
+        ("a.toml", containerd(3, 'bin_dir = "/a"', section=CRI[2]), (1, 1, "warning", "ignored_setting")),
+        ("a.toml", containerd(None, 'bin_dir = "/a"', section=CRI[2]), (0, 0, "warning", "ignored_setting")),
+        (
+            "a.toml",
+            'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n' + containerd(2, 'bin_dir = "/a"'),
+            (1, 1, "warning", "ignored_setting"),
+        ),
+        ("a.toml", containerd(2, "bin_dir = /opt"), (0, 0, "error", "not_understood")),
+        (
+            "config.toml",
+            'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.configs."a".auth]\npassword = "hunter22"\n',
+            (0, 0, "warning", "secret_in_file"),
+        ),
+        ("crio.conf", "[crio.network]\nnetwork_dir = 5\n", (2, 1, "error", "bad_setting")),
+        ("crio.conf.d/a.conf", '[crio.network]\nplugin_dirs = "/opt"\n', (2, 1, "error", "bad_setting")),
+        ("crio.conf.d/a.conf", '[crio.network]\nplugin_dirs = ["opt"]\n', (2, 1, "warning", "relative_path")),
+        ("crio.conf.d/a.conf", '[crio.network]\nplugin_drs = ["/opt"]\n', (2, 1, "warning", "unknown_key")),
+        ("crio.conf.d/a.conf", '[network]\nplugin_dirs = ["/opt"]\n', (2, 1, "warning", "ignored_setting")),
+        ("a.conf", '[crio.runtime]\nnetwork_dir = "/etc/cni"\n', (2, 1, "warning", "ignored_setting")),
+        ("a.hcl", 'client {\n  cni_path = "opt/cni/bin"\n}\n', (2, 3, "warning", "relative_path")),
+        ("a.hcl", 'client {\n  cni_pth = "/opt/cni/bin"\n}\n', (2, 3, "error", "unknown_key")),
+        ("a.hcl", 'client {\n}\nserver {\n  cni_path = "/opt/cni/bin"\n}\n', (4, 3, "error", "unknown_key")),
+        ("a.json", '{"client": {\n  "cni_path": "opt/cni/bin"}}\n', (2, 3, "warning", "relative_path")),
+    ],
+)
+def test_what_is_wrong_without_a_host(lint_files, name, text, expected, ending):
+    assert [entry[1:] for entry in lint_files({name + ending: text})] == [expected]
+    assert "hunter22" not in lint_files.texts[0]
+
+
+def test_a_typing_error_is_told(lint_files):
+    lint_files({"a.hcl": 'client {\n  cni_config_dri = "/opt/cni/bin"\n}\n'})
+    assert "did you mean cni_config_dir?" in lint_files.texts[0]
