@@ -51,9 +51,21 @@ options:
     description:
       - Name of the network that the runtimes must use. If one of them would use another network, or none, the task
         fails before anything is written.
+      - If not set, O(on_not_effective) applies.
       - A runtime that is configured to use a network by name must find this network.
       - If O(runtime) is not set, this covers the runtimes of the host that read O(conf_dir). At least one must do so.
     type: str
+  on_not_effective:
+    description:
+      - What to do if a runtime of the host reads O(conf_dir), takes the first network of its files, and would use an
+        unmanaged one, but none of O(networks) (V(not_effective)).
+      - 'V(warn): warn. V(error): fail before anything is written. V(ignore): do nothing, for example because only
+        containers that ask for a network by name should get it.'
+      - Networks to which M(podwire.cni.cni_attach) attaches containers are used, and Multus is followed to the networks
+        that it runs.
+    type: str
+    choices: [warn, error, ignore]
+    default: warn
   configure:
     description:
       - Make the runtimes in O(runtime) read O(conf_dir) and search for plugins in O(bin_dirs). Supports V(containerd),

@@ -467,7 +467,7 @@ code:
 # Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.planner import plan_networks
-from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
+from ..module_utils._host.networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
 from ..module_utils._host.problems import rows
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
@@ -480,7 +480,14 @@ from ..module_utils._module import (
     result_of,
 )
 
-ARGUMENTS = dict(NETWORKS_ARGUMENTS, **RUNTIME_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS)
+ARGUMENTS = {
+    **NETWORKS_ARGUMENTS,
+    **EFFECT_ARGUMENTS,
+    **RUNTIME_ARGUMENTS,
+    **COMMON_ARGUMENTS,
+    **LOCK_ARGUMENTS,
+    **CLASSES_ARGUMENTS,
+}
 
 
 def main():

@@ -68,6 +68,7 @@ SECTIONS: Mapping[str, Group] = {
         "networks",
         **_named("networks_", "validate", "strict", "exclusive", "owner", "group", "mode", "force"),
         networks="cni_networks",
+        on_not_effective="cni_networks_ensure_effective",
     ),
     "runtime": _section(
         "runtime",

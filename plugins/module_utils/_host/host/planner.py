@@ -11,7 +11,7 @@ from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
 from ..hostview import HostView, Users
 from ..netns import NETNS_DIR, look_planned
-from ..networks.request import NETWORKS_ARGUMENTS, conf_request
+from ..networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
 from .plan import HostPlan, Part
 from .request import HostRequest, bin_dir_of
@@ -248,11 +248,17 @@ class HostPlanner:
     def _plan_pod_networks(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
         options = self._request.sections["pod_networks"]
         # No runtime reads this directory.
-        return self._plan_conf(view, dict(options, runtime=[], ensure_effective=None, configure=None))
+        options = dict(options, runtime=[], ensure_effective=None, on_not_effective="ignore", configure=None)
+        return self._plan_conf(view, options)
 
     def _plan_runtime(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
-        defaults = {name: spec.get("default") for name, spec in NETWORKS_ARGUMENTS.items()}
+        arguments = {**NETWORKS_ARGUMENTS, **EFFECT_ARGUMENTS}
+        defaults = {name: spec.get("default") for name, spec in arguments.items()}
         options = dict(defaults, networks=[], validate=[], **self._request.sections["runtime"])
+        networks = self._request.sections.get("networks")
+        if networks is not None:
+            written = [given["name"] for given in networks["networks"] if given["state"] == PRESENT]
+            options.update(_expected=written, on_not_effective=networks["on_not_effective"])
         return self._plan_conf(view, options)
 
     def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:

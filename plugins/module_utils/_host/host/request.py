@@ -12,7 +12,7 @@ from ..confdir import ConfFile
 from ..errors import HostError
 from ..named_netns import NETNS_ARGUMENTS
 from ..netns import netns_path
-from ..networks.request import NETWORK_ARGUMENTS, NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS
+from ..networks.request import EFFECT_ARGUMENTS, NETWORK_ARGUMENTS, NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS
 from ..paths import absolute
 
 PODS_CONF_DIR = "/etc/cni/multus/net.d"
@@ -26,7 +26,7 @@ SECTIONS_ARGUMENTS: Dict[str, Any] = {
             "conf_dir": {"type": "path", "default": PODS_CONF_DIR},
         },
     },
-    "networks": {"type": "dict", "options": NETWORKS_ARGUMENTS},
+    "networks": {"type": "dict", "options": {**NETWORKS_ARGUMENTS, **EFFECT_ARGUMENTS}},
     "runtime": {"type": "dict", "options": RUNTIME_ARGUMENTS, "required_by": {"configure": ["runtime"]}},
     "netns": {"type": "dict", "options": NETNS_ARGUMENTS},
     "attachments": {"type": "dict", "options": ATTACHMENTS_ARGUMENTS},

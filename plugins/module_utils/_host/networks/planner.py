@@ -190,6 +190,8 @@ class ConfPlanner:
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems += problems
+        elif request.on_not_effective != "ignore":
+            self.plan.problems += self._displaced(effective)
         self.plan.problems += unmet
         self.plan.problems += [finding for finding in effective.unused() if not self._has_use(finding, files)]
         wished = {
@@ -198,13 +200,29 @@ class ConfPlanner:
         if wished:
             self.plan.problems += effective.ignored_drop_ins(wished)
 
+    def _displaced(self, effective: Effective) -> List[Finding]:
+        """Return which runtimes of the host use none of the networks that are written, but an unmanaged one."""
+        request = self.request
+        managed = {*map(self.plan.path, self.state.ours_after()), *self.view.written}
+        runtimes = effective.displaced(request.expected, managed)
+        present = [file.network for file in effective.files if file.network in request.expected]
+        names = [name for name in present if name and not self._is_attached(name)] if runtimes else []
+        level = ERROR if request.on_not_effective == "error" else WARNING
+        findings = [effective.not_effective(runtime, names[0]) for runtime in runtimes if names]
+        intended = "; or, if that is intended, set on_not_effective (cni_networks_ensure_effective) to ignore"
+        return [finding._replace(level=level, remedy=finding.remedy + intended) for finding in findings]
+
+    def _is_attached(self, network: str) -> bool:
+        """Tell whether attachments of this collection use a network, or will do so."""
+        requested = any(key[0] == network for key, exists in self.view.requested.items() if exists)
+        return requested or bool(self.state.attached(network))
+
     def _has_use(self, finding: Finding, files: Sequence[ConfFile]) -> bool:
         """Tell whether attachments of this collection use a directory that no runtime reads, or an error says so."""
         if finding.code != "conf_dir_unused":
             return False
         names = {file.network for file in files if file.network}
-        requested = any(key[0] in names for key, exists in self.view.requested.items() if exists)
-        return self.request.ensure_effective is not None or requested or any(map(self.state.attached, names))
+        return self.request.ensure_effective is not None or any(map(self._is_attached, names))
 
     def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
         """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""

@@ -66,6 +66,9 @@ CONFIGURE_ARGUMENTS: Dict[str, Any] = {
         "options": {name: {"type": "list", "elements": "str"} for name in ("networks", "users", "groups")},
     },
 }
+EFFECT_ARGUMENTS: Dict[str, Any] = {
+    "on_not_effective": {"type": "str", "choices": ["warn", "error", "ignore"], "default": "warn"},
+}
 RUNTIME_ARGUMENTS: Dict[str, Any] = {
     "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
     "ensure_effective": {"type": "str"},
@@ -138,7 +141,8 @@ class ConfRequest:
 
     ``strict``: warnings are errors. ``exclusive``: files of networks that are not requested are set aside.
     ``runtimes``: the profiles whose effective network is reported, None for those of this host; ``ensure_effective``:
-    the network that they must use. ``settings``: the desired settings of their configurations, if any.
+    the network that they must use. ``expected``: the networks of which they should use at least one, and
+    ``on_not_effective`` what happens otherwise. ``settings``: the desired settings of their configurations, if any.
     """
 
     networks: Sequence[WantedNetwork]
@@ -152,6 +156,8 @@ class ConfRequest:
     exclusive: bool = False
     runtimes: Optional[Sequence[str]] = ()
     ensure_effective: Optional[str] = None
+    expected: Sequence[str] = ()
+    on_not_effective: str = "ignore"
     settings: Optional[RuntimeSettings] = None
     strict: bool = False
 
@@ -160,8 +166,9 @@ def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfReque
     """Return the request for *params*, the options of cni_conf. Raises HostError."""
     from ..files import read_attributes
 
+    networks = [_wanted(index, entry) for index, entry in enumerate(params["networks"])]
     return ConfRequest(
-        [_wanted(index, entry) for index, entry in enumerate(params["networks"])],
+        networks,
         params["conf_dir"],
         params["bin_dirs"],
         params["cache_dir"],
@@ -172,6 +179,8 @@ def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfReque
         exclusive=params["exclusive"],
         runtimes=params["runtime"],
         ensure_effective=params["ensure_effective"],
+        expected=params.get("_expected") or [network.name for network in networks if network.present],
+        on_not_effective=params["on_not_effective"],
         settings=_settings(params),
         strict=params["strict"],
     )

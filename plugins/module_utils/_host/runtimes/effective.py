@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..binaries.types import is_multus
 from ..binaries.usable import Binaries
@@ -150,7 +150,7 @@ class Effective:
         if counted:
             effective = [runtime for runtime in counted if self._is_effective(runtime, network)]
             others = [runtime for runtime in counted if runtime not in effective]
-            findings = [self._not_effective(runtime, network) for runtime in others]
+            findings = [self.not_effective(runtime, network, "ensure_effective: ") for runtime in others]
             return findings + [finding for runtime in effective for finding in self._unmet(runtime, ERROR)]
         readers = [f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads]
         if readers:
@@ -160,6 +160,31 @@ class Effective:
         what = "ensure_effective: no runtime that uses CNI was found on this host"
         remedy = "install one, or set 'runtime' to the one that will be installed"
         return [Finding(WARNING if self.tolerate_missing else ERROR, "missing_runtime", what, remedy, self.conf_dir)]
+
+    def displaced(self, networks: Collection[str], managed: Container[str]) -> List[Runtime]:
+        """Return the runtimes of this host that use none of *networks*, which this directory has, but one of others.
+
+        *managed* are the paths of files that are there on purpose. Whoever chooses by name can use each.
+        """
+        present = {str(file.network) for file in self.files}.intersection(networks)
+        going_by_order = [r for r in self._counted() if r.found and r.profile.choice == FIRST and self.reads_here(r)]
+        return [runtime for runtime in going_by_order if present and self._prefers(runtime, present, managed)]
+
+    def _prefers(self, runtime: Runtime, networks: Collection[str], managed: Container[str]) -> bool:
+        """Tell whether it certainly uses something else than *networks* and *managed* files."""
+        verdict, named = runtime.verdict, bool(runtime.default_network)
+        if verdict.network is None:
+            # Why no file can be loaded is said elsewhere.
+            return named and not verdict.broken
+        used = {verdict.network} if named else {network.name for network in verdict.networks}
+        if verdict.file in managed or used.intersection(networks):
+            return False
+        chosen = next((network for network in verdict.networks if network.file.path == verdict.file), None)
+        if chosen is None or not any(map(is_multus, chosen.plugins[:1])):
+            return True
+        from .through import runs_only_others
+
+        return runs_only_others(chosen.plugins[0], verdict.through, networks, managed, self.conf_dir)
 
     def _counted(self) -> List[Runtime]:
         """Return the runtimes that have to use the requested networks."""
@@ -196,7 +221,8 @@ class Effective:
     def _reads_here(self, runtime: Runtime) -> bool:
         return discover.same_directory(runtime.conf_dir, self.conf_dir)
 
-    def _not_effective(self, runtime: Runtime, network: str) -> Finding:
+    def not_effective(self, runtime: Runtime, network: str, because: str = "") -> Finding:
+        """Return an error that says which network *runtime* uses instead; it begins with *because*."""
         verdict, remedy = runtime.verdict, ""
         if not runtime.reads:
             text = f"{runtime.name} uses no network: {'; '.join(runtime.notes)}"
@@ -206,11 +232,15 @@ class Effective:
         else:
             text = self._why_not(runtime, network)
             if self.tolerate_missing and all(file.network != network for file in self.files):
-                return Finding(WARNING, "missing_network", f"ensure_effective: {text}", "", runtime.conf_dir)
-            if runtime.profile.choice == FIRST:
-                remedy = "set a lower 'priority', or remove or rename the file that takes precedence"
+                return Finding(WARNING, "missing_network", f"{because}{text}", "", runtime.conf_dir)
+            if runtime.default_network and runtime.keys.default_network:
+                remedy = f"set {runtime.keys.default_network} to {network!r} in its configuration, or remove it there"
+            elif verdict.through:
+                remedy = f"make it a network of Multus in {verdict.file}"
+            elif runtime.profile.choice == FIRST:
+                remedy = f"set a lower 'priority', or remove or rename {verdict.file or 'the file before it'}"
         file = verdict.file or runtime.conf_dir
-        return Finding(ERROR, "not_effective", f"ensure_effective: {text}", remedy, file)
+        return Finding(ERROR, "not_effective", f"{because}{text}", remedy, file)
 
     @staticmethod
     def _why_not(runtime: Runtime, network: str) -> str:

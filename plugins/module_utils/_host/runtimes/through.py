@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Collection, Container, Dict, List, Mapping, Optional, Sequence
 
 from ..binaries.types import MULTINET, delegates_of
 from ..confdir import ConfFile
@@ -69,6 +69,23 @@ def _files(directory: str, conf_dir: str, files: Sequence[ConfFile], view: HostV
         return view.conf_files(os.path.normpath(directory))
     except HostError:
         return []
+
+
+def runs_only_others(
+    plugin: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    networks: Collection[str],
+    managed: Container[str],
+    conf_dir: str,
+) -> bool:
+    """Tell whether the Multus of *plugin* certainly runs none of *networks*, which are in *conf_dir*.
+
+    *rows* are the networks that it gives every pod. It runs others by name, from its own confDir; a shim's daemon has a
+    configuration of its own.
+    """
+    by_name = text_of(plugin, "type") == "multus-shim" or os.path.normpath(text_of(plugin, "confdir")) == conf_dir
+    others = [row["network"] and row["network"] not in networks and row["file"] not in managed for row in rows]
+    return bool(others) and all(others) and not by_name
 
 
 def in_words(networks: Sequence[Dict[str, Any]]) -> str:

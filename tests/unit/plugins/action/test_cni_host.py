@@ -146,7 +146,7 @@ def test_options_of_the_action_are_those_of_the_module():
     [
         ("plugins", cni_plugins, set()),
         ("networks", cni_conf, {"runtime", "ensure_effective", "configure"}),
-        ("pod_networks", cni_conf, {"runtime", "ensure_effective", "configure"}),
+        ("pod_networks", cni_conf, {"runtime", "ensure_effective", "on_not_effective", "configure"}),
         ("netns", cni_netns, set()),
         ("attachments", cni_attach, set()),
     ],

@@ -26,6 +26,7 @@ def params(*networks, **changed):
             "exclusive": False,
             "runtime": ["containerd"],
             "ensure_effective": "demo",
+            "on_not_effective": "warn",
             "configure": None,
             "strict": False,
         },

@@ -182,8 +182,8 @@ def test_the_network_has_to_be_the_first_of_those_that_take_the_first(effective_
     assert (level, code) == ("error", "not_effective")
     assert message == (
         "ensure_effective: containerd-1.7 would not use the network 'a' in 10-a.conflist (05-b.conflist sorts before "
-        "it); it would use 'b': 05-b.conflist is the first file; set a lower 'priority', or remove or rename the file "
-        "that takes precedence"
+        "it); it would use 'b': 05-b.conflist is the first file; set a lower 'priority', or remove or rename "
+        f"{effective_host.conf_dir}/05-b.conflist"
     )
     assert "which no file has" in effective_host.ensure("c")[0][2]
 
@@ -274,6 +274,77 @@ def test_of_one_name_those_count_that_read_the_directory(effective_host, tmp_pat
     effective_host.has("containerd-1.7")
     assert effective_host.ensure("a", ["containerd"]) == []
     assert len(effective_host.ensure("b", ["containerd"])) == 1
+
+
+# --- a runtime beside a task that would use none of the networks that the task writes
+
+
+def displacing(host, written, managed=()):
+    paths = {os.path.join(host.conf_dir, name) for name in managed}
+    return [runtime.name for runtime in host.effective().displaced(written, paths)]
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_only_an_unmanaged_file_displaces_networks(effective_host, tmp_path):
+    effective_host.put({"05-b.conflist": network("b"), "10-a.conflist": network("a"), "20-c.conflist": network("c")})
+    effective_host.has("containerd-1.7")
+    # These choose by name, read another directory or one file, or are not there.
+    for name in ("podman", "nerdctl", "nomad", "nomad-bridge", "multus"):
+        effective_host.has(name)
+    effective_host.has("buildkit").set_conf(os.path.join(effective_host.conf_dir, "05-b.conflist"))
+    effective_host.has("k3s", conf_dir=str(tmp_path / "other"))
+    effective_host.has("crio").found = ""
+    effective_host.has("crio", reads=False)
+    assert displacing(effective_host, ["a"]) == displacing(effective_host, ["c", "a"]) == ["containerd-1.7"]
+    assert displacing(effective_host, ["a"], ["05-b.conflist"]) == displacing(effective_host, ["a", "b"]) == []
+    assert displacing(effective_host, []) == displacing(effective_host, ["d"]) == []
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_a_second_network_of_containerd_is_used(effective_host):
+    effective_host.put({"05-b.conflist": network("b"), "10-a.conflist": network("a")})
+    effective_host.has("containerd-1.7", max_networks=2)
+    assert displacing(effective_host, ["a"]) == []
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_the_name_that_crio_is_told_decides(effective_host):
+    effective_host.put({"05-a.conflist": network("a"), "10-b.conflist": network("b")})
+    crio = effective_host.has("crio", default_network="b")
+    assert displacing(effective_host, ["a"]) == ["crio"] and displacing(effective_host, ["b"]) == []
+    crio.keys = crio.keys._replace(default_network="cni_default_network")
+    assert "cni_default_network to 'a'" in effective_host.ensure("a")[0][2]
+    # It waits for a network that no file has.
+    crio.default_network = "c"
+    assert displacing(effective_host, ["a"]) == ["crio"]
+
+
+@pytest.mark.usefixtures("_plugins")
+@pytest.mark.parametrize(
+    ("keys", "displaces"),
+    [
+        ({"delegates": [{"name": "b", "type": "bridge"}]}, True),
+        ({"delegates": [{"name": "b", "type": "bridge"}, {"name": "a", "type": "macvlan"}]}, False),
+        ({"clusterNetwork": "@/20-a.conflist"}, False),
+        ({"clusterNetwork": "@/30-b.conflist"}, True),
+        ({"clusterNetwork": "@/40-ours.conflist"}, False),
+        # It runs networks of this directory by name.
+        ({"clusterNetwork": "@/30-b.conflist", "confDir": "@"}, False),
+        # What these are is known to the cluster, or to a daemon in a container.
+        ({"clusterNetwork": "b"}, False),
+        ({"clusterNetwork": "/host/etc/cni/net.d/20-a.conflist"}, False),
+        ({"clusterNetwork": "@/30-b.conflist", "type": "multus-shim"}, False),
+        ({}, False),
+    ],
+)
+def test_multus_displaces_what_it_certainly_does_not_run(effective_host, keys, displaces):
+    text = single("m", **{"type": "multus", **keys}).replace("@", effective_host.conf_dir)
+    files = {"20-a.conflist": network("a"), "30-b.conflist": network("b"), "40-ours.conflist": network("ours")}
+    effective_host.put({"00-m.conf": text, **files})
+    effective_host.has("containerd-1.7")
+    assert bool(displacing(effective_host, ["a"], ["40-ours.conflist"])) == displaces
+    if displaces:
+        assert "make it a network of Multus" in effective_host.ensure("a")[0][2]
 
 
 # --- what runtimes need beyond the plugins of files
