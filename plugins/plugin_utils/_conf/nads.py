@@ -26,7 +26,7 @@ from .validate import Checked
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
-_NETWORK_WORDS = (r'"cniVersion"\s*:', r'"(type|plugins)"\s*:')
+_OF_CNI = ("cniVersion", "ipam", "delegates")
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _LABEL_RULE = "lower-case letters, digits and '-', neither first nor last '-', and at most 63 characters"
@@ -37,7 +37,13 @@ _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0
 _ENTRY_KEYS = set(NETWORK_ARGUMENTS) - {"drop_ins", "replace"}
 _CONFIG = ("spec", "config")
 
-OF_INTEREST = re.compile(r"networkattachmentdefinition|cniVersion|rawCNIConfig", re.IGNORECASE)
+# The manifests of which an operator makes definitions, and to which only the IPAM plugin is told in JSON.
+_OF_OPERATORS = ("SriovNetwork", "SriovIBNetwork", "OVSNetwork", "HostDeviceNetwork", "MacvlanNetwork", "IPoIBNetwork")
+_AROUND_IPAM = '{"cniVersion": "1.0.0", "name": "ipam", "type": "sriov", "capabilities": {"ips": true}, "ipam":\n'
+OF_INTEREST = re.compile(
+    rf"networkattachmentdefinition|cniVersion|rawCNIConfig|cni[\w.-]*:\s*[|>'\"]|kind: ({'|'.join(_OF_OPERATORS)})",
+    re.IGNORECASE,
+)
 
 
 class _Config(TextSource):
@@ -86,14 +92,15 @@ def _misspelled(value: dict[str, Any]) -> Optional[str]:
 
 def is_network(value: Any) -> bool:
     """Tell whether a JSON value is the configuration of a network, and not another one with a version of CNI."""
-    return isinstance(value, dict) and "cniVersion" in value and ("plugins" in value or "type" in value)
+    return isinstance(value, dict) and ("plugins" in value or "type" in value) and any(key in value for key in _OF_CNI)
 
 
 def is_network_text(text: str, key: str) -> bool:
     """Tell whether the string under *key* is the configuration of a network."""
     if key == "rawCNIConfig" or key.endswith(".conflist"):
         return bool(text.strip())
-    return text.lstrip().startswith("{") and all(re.search(word, text) for word in _NETWORK_WORDS)
+    keys = set(re.findall(r'"(\w+)"\s*:', text)) if text.lstrip().startswith("{") else set()
+    return bool(keys & {"type", "plugins"}) and ("cni" in key.lower() or bool(keys.intersection(_OF_CNI)))
 
 
 class CheckedNads:
@@ -167,7 +174,9 @@ class CheckedNads:
     def _repository(self, document: Any, place: _Place) -> None:
         """Check every manifest and every network in a document of any kind."""
         names: dict[tuple[Any, ...], str] = {}
+        kind = ""
         for pointer, value in values(document):
+            kind = str(value["kind"]) if isinstance(value, dict) and "kind" in value else kind
             named = value if isinstance(value, dict) and "rawCNIConfig" in value else None
             named = value.get("metadata") if isinstance(value, dict) and value.get("kind") == KIND else named
             if isinstance(named, dict) and isinstance(named.get("name"), str):
@@ -180,6 +189,8 @@ class CheckedNads:
                 value = {**value, "kind": KIND}
             if isinstance(value, dict) and is_definition(value, not pointer):
                 self._manifest(value, "", pointer, place)
+            elif isinstance(value, str) and pointer[-2:] == ("spec", "ipam") and kind in _OF_OPERATORS:
+                self._ipam(value, pointer, place)
             elif isinstance(value, str) and pointer[-2:] != _CONFIG and is_network_text(value, str((*pointer, "")[-2])):
                 self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
 
@@ -207,7 +218,7 @@ class CheckedNads:
         """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
         source = _Template(text, place.is_open(at)) if self._mixed and place else _Config(text)
         given = None if name is None else _given_name(source, name)
-        checked = Checked(source, label, given, self._levels, in_multus=name is not None)
+        checked = Checked(source, label, given, self._levels, "pod" if name is not None else "")
         problems = checked.problems
         if name is not None and not source.marked and not errors_of(problems):
             problems += _refused(checked.text, label)
@@ -219,6 +230,15 @@ class CheckedNads:
                 line, column = place.inside(at, finding.line, finding.column)
                 finding = finding._replace(line=line, column=column)
             self.problems.append(finding._replace(pointer=text_of(at) + finding.pointer))
+
+    def _ipam(self, text: str, at: tuple[Any, ...], place: _Place) -> None:
+        """Check what an operator puts into a network as ipam."""
+        source = _Template(f"{_AROUND_IPAM}{text}\n}}", place.is_open(at))
+        for finding in Checked(source, self._label, None, self._levels).problems:
+            if finding.pointer.startswith("/ipam") or not finding.pointer:
+                line, column = place.inside(at, finding.line - 1 if finding.line else None, finding.column)
+                pointer = text_of(at) + finding.pointer[len("/ipam") :]
+                self.problems.append(finding._replace(line=line, column=column, pointer=pointer))
 
     def _unique(self, namespace: str, name: str, label: str, pointer: str, place: Position = UNKNOWN) -> None:
         if HIDDEN in namespace + name:

@@ -38,16 +38,16 @@ _Outcome = tuple[Any, list[Fault]]
 
 class _Task(NamedTuple):
     """The context of everything inside a network: the ``version`` of the conflist, None if it is negotiated;
-    ``partial`` if the outer plugin adds what is missing; ``in_multus``: Multus runs it."""
+    ``partial`` if the outer plugin adds what is missing; ``user``: who asks for it, see ipam_findings."""
 
     version: Optional[str]
     partial: bool = False
-    in_multus: bool = False
+    user: str = ""
 
 
-def schema_findings(data: dict[str, Any], in_multus: bool) -> list[Fault]:
-    """Return the findings on a conflist; *in_multus*: Multus runs it."""
-    return _check_list(data, (), _Task(_version(data), in_multus=in_multus))[1]
+def schema_findings(data: dict[str, Any], user: str) -> list[Fault]:
+    """Return the findings on a conflist; *user*: who asks for it."""
+    return _check_list(data, (), _Task(_version(data), user=user))[1]
 
 
 def _version(network: dict[str, Any]) -> Optional[str]:
@@ -86,7 +86,7 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
         return data, [Fault(WARNING, "no_ipam_type", text, at)]
 
     def rules(value: dict[str, Any]) -> Iterator[Fault]:
-        return iter(()) if task.partial else ipam_findings(value, plugin, task.version, task.in_multus)
+        return iter(()) if task.partial else ipam_findings(value, plugin, task.version, task.user)
 
     return _check_type("IPAM plugin", kind, known, data, at, task, rules)
 
@@ -167,7 +167,7 @@ def _choose(
     if kind == "ipam":
         return _check_ipam(data, at, task, outer, without)
     if kind == "network":
-        task = task._replace(version=_version(data), in_multus=True)
+        task = task._replace(version=_version(data), user="multus")
         if "plugins" in data:
             return _check_list(data, at, task)
     if without and not _type(data):

@@ -30,19 +30,18 @@ ALONE = "alone"
 class Checked:
     """The result for a configuration: ``name`` ("" if there is none), ``text`` (rendered conflist), ``problems``.
 
-    ``name`` and ``text`` are usable only if no problem is an error. *in_multus*: Multus runs it.
+    ``name`` and ``text`` are usable only if no problem is an error. *user*: who asks for the network, see
+    :func:`ipam_findings`.
     """
 
-    def __init__(
-        self, source: Source, label: str, name: Optional[str], levels: Sequence[str], in_multus: bool = False
-    ) -> None:
+    def __init__(self, source: Source, label: str, name: Optional[str], levels: Sequence[str], user: str = "") -> None:
         self.name = name or ""
         self.text = ""
         self.problems: list[Finding] = []
         self._source = source
         self._data: Any = None
         self._label = label
-        self._in_multus = in_multus
+        self._user = user
         # A single plugin's configuration becomes a conflist with one plugin; its pointers omit what the conflist adds.
         self._single = False
         try:
@@ -76,7 +75,7 @@ class Checked:
             self._add(list(self._duplicate_keys()))
         refused = [finding for finding in self.problems if finding.code == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
-            faults = schema_findings(data, self._in_multus)
+            faults = schema_findings(data, self._user)
             if refused and any(fault.level == ERROR for fault in faults):
                 # The schema level reports the place and what to write.
                 self.problems.remove(refused[0])

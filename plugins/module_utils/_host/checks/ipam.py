@@ -46,12 +46,12 @@ def exchanged(ipam: dict[str, Any]) -> Iterator[Fault]:
 
 
 def ipam_findings(
-    ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], in_multus: bool = False
+    ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], user: str = ""
 ) -> Iterator[Fault]:
     """Yield findings on a (folded, valid) ipam object of *plugin*; pointers are relative to the ipam object.
 
-    *version* is the version of the conflist, None if it is negotiated. *in_multus*: Multus runs it, which passes
-    addresses in the capability only.
+    *version* is the version of the conflist, None if it is negotiated. *user* is ``pod`` if a pod asks Multus for the
+    network, ``multus`` if it is one of Multus' own delegates.
     """
     kind = ipam["type"]
     if kind == "host-local":
@@ -59,7 +59,7 @@ def ipam_findings(
         if plugin.get("ipMasq") is True:
             yield from _public(ipam)
     elif kind == "static":
-        yield from _static(ipam, plugin, version, in_multus)
+        yield from _static(ipam, plugin, version, user)
     elif kind == "whereabouts":
         gateways: dict[int, Any] = {ip(gateway).version: ip(gateway) for gateway in [ipam.get("gateway")] if gateway}
         yield from _routes(ipam, plugin, [cidr(text) for text in _whereabouts(ipam)], gateways)
@@ -221,22 +221,12 @@ def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
 # ---- static and whereabouts
 
 
-def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], in_multus: bool) -> Iterator[Fault]:
+def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], user: str) -> Iterator[Fault]:
     addresses = ipam.get("addresses", [])
     # These replace the configured addresses.
     replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
-    if not addresses and not replaced and in_multus:
-        text = (
-            "static: there are no addresses, and pods cannot ask for any, because the plugin does not declare it; "
-            'write "capabilities": {"ips": true} beside ipam, or addresses'
-        )
-        yield Fault(WARNING, "static_no_address", text)
-    elif not addresses and not replaced:
-        text = (
-            "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
-            'intended, write "addresses": [{"address": "10.55.0.7/24"}]'
-        )
-        yield Fault(INFO, "static_no_address", text)
+    if not addresses and not replaced:
+        yield _no_address(user)
     families: list[int] = [cidr(entry["address"]).version for entry in addresses]
     gateways: dict[int, Any] = {}
     for index, (entry, family) in enumerate(zip(addresses, families)):
@@ -265,6 +255,27 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
         for subnet in subnets:
             gateways.setdefault(subnet.version, subnet.network_address + 1)
     yield from _routes(ipam, plugin, subnets, gateways)
+
+
+def _no_address(user: str) -> Fault:
+    if user == "multus":
+        text = (
+            "static: there are no addresses, and Multus passes none to its own networks without the capability; write "
+            '"capabilities": {"ips": true} beside ipam, or addresses'
+        )
+        return Fault(WARNING, "static_no_address", text)
+    if user == "pod":
+        # Multus also puts them into CNI_ARGS, which static reads.
+        text = (
+            "static: there are no addresses, so ADD fails unless the pod asks for them (ips in its annotation); write "
+            '"capabilities": {"ips": true} beside ipam, as Multus documents, or addresses'
+        )
+    else:
+        text = (
+            "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
+            'intended, write "addresses": [{"address": "10.55.0.7/24"}]'
+        )
+    return Fault(INFO, "static_no_address", text)
 
 
 def _args(plugin: dict[str, Any]) -> dict[str, Any]:

@@ -94,6 +94,8 @@ TEMPLATED = {
         "{% for nic in nics %}\n",
     )
     + "{% endfor %}\n",
+    "a file that another program puts in": "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a.conf: |\n"
+    '    {"name": "a", "cniVersion": "0.3.1", "type": "x",\n     "delegates": [__10-calico.conflist__]}\n',
     "a patch that another program fills in": nad("'{}'".format(MACVLAN.replace("eth0", "__NIC__"))),
     "a config map": """\
 kind: ConfigMap
@@ -228,6 +230,8 @@ IN_MANIFESTS = {
     "template of OpenShift": "kind: Template\nobjects:\n- " + nad(f"'{BLOCK}'").replace("\n", "\n  ").rstrip() + "\n",
     "patch": f"- op: replace\n  path: /spec/config\n  value: '{BLOCK}'\n",
     "task of Ansible": f"- ansible.builtin.copy:\n    dest: /etc/cni/net.d/a.conflist\n    content: |\n      {BLOCK}\n",
+    "a single plugin without a version": 'kind: ConfigMap\ndata:\n  cni-conf.json: |\n    {"name": "a",\n'
+    '     "type": "bridge", "mtu": "big", "ipam": {"type": "dhcp"}}\n',
     "manifest in JSON": json.dumps({"kind": "ConfigMap", "data": {"a.conf": BROKEN}}, indent=2),
 }
 
@@ -236,9 +240,22 @@ IN_MANIFESTS = {
 @pytest.mark.parametrize("before", ["", "kind: Pod\nmetadata: {name: a}\n---\n"])
 def test_a_network_in_a_manifest_is_judged_at_its_place(lint_files, name, before):
     text = before + IN_MANIFESTS[name]
-    (entry,) = lint_files({"a.yaml": text})
+    (entry,) = (entry for entry in lint_files({"a.yaml": text}) if entry[4] != "no_version")
     assert entry[3:] == ("error", "schema")
     assert text.split("\n")[entry[1] - 1][entry[2] - 1 :].startswith(('"big"', '\\"big'))
+
+
+@pytest.mark.parametrize("kind", ["SriovNetwork", "HostDeviceNetwork", "MacvlanNetwork"])
+@pytest.mark.parametrize("style", ["|", "'"])
+def test_the_ipam_of_an_operator_is_judged_at_its_place(lint_files, kind, style):
+    ipam = '{"type": "host-local",\n     "subnet": "10.1.0.0/24",\n     "rangeStart": "10.2.0.9"}'
+    value = f"|\n    {ipam}" if style == "|" else f"'{ipam}'"
+    text = f"kind: {kind}\nmetadata: {{name: a}}\nspec:\n  ipam: {value}\n  resourceName: a\n"
+    (entry,) = lint_files({"a.yaml": text})
+    assert entry[3:] == ("error", "schema")
+    assert text.split("\n")[entry[1] - 1][entry[2] - 1 :].startswith('"10.2.0.9"')
+    assert lint_files({"a.yaml": text.replace("10.2.0.9", "10.1.0.9")}) == []
+    assert codes(lint_files({"a.yaml": text.replace("10.2.0.9", "{{ start }}")})) == []
 
 
 # ---- definitions in the wrong case or place
