@@ -20,7 +20,7 @@ class ActionModule(RenderingAction):
         if unknown:
             raise HostError("; ".join(unknown), "bad_argument", problems=[])
         other_work = any(arguments.get(option) is not None for option in ("configure", "ensure_effective"))
-        arguments["networks"], problems = self.render(arguments, may_be_empty=other_work)
+        arguments["networks"], problems = self.render(arguments, other_work, task_vars)
         arguments.pop("nads", None)
         result = self.call(arguments, task_vars)
         if isinstance(result.get("problems", []), list) and "ansible_job_id" not in result:

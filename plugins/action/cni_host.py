@@ -28,7 +28,7 @@ class ActionModule(ShippingAction, RenderingAction):
         problems: list[Result] = []
         for name in ("pod_networks", "networks"):
             if name in sections:
-                problems += self._render_section(name, sections[name], arguments)
+                problems += self._render_section(name, sections[name], arguments, task_vars)
         if "attachments" in sections:
             section = sections["attachments"]
             pods = section.pop("nads", None)
@@ -49,11 +49,11 @@ class ActionModule(ShippingAction, RenderingAction):
             result["problems"] = problems + result["problems"]
         return result
 
-    def _render_section(self, name: str, section: Result, arguments: Result) -> list[Result]:
+    def _render_section(self, name: str, section: Result, arguments: Result, variables: Result) -> list[Result]:
         """Replace the networks of a section by their texts, and return the problems. Raises HostError."""
         problems: list[Result] = []
         try:
-            section["networks"], problems = self.render(section, may_be_empty=False)
+            section["networks"], problems = self.render(section, False, variables)
         except HostError as error:
             if not self._task.check_mode:
                 raise

@@ -13,21 +13,24 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
+from ..module_utils._host.checks.lans import REMEDY, SHARED, ranges_on_lans
 from ..module_utils._host.checks.repository import repository_problems
 from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
+from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
 from ..module_utils._host.runtimes.fragments import fragment_of
-from ..module_utils._host.templates import masked
+from ..module_utils._host.templates import HIDDEN, masked
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
+from ._conf.positions import text_of
 from ._conf.schema import MISSING
 from ._conf.source import TemplateSource, Unreadable
 from ._conf.validate import ALONE, SECRET, Checked, secrets_in
-from ._conf.yaml_text import YAML_MISSING
+from ._conf.yaml_text import YAML_MISSING, NotYaml, YamlDocument, parts, values
 
 LEVELS = ("syntax", "schema", ALONE)
 MAX_SIZE = 1024 * 1024
@@ -111,7 +114,30 @@ def _manifests(path: str, text: str) -> list[Finding]:
             f"{path} is a manifest in YAML, and PyYAML is missing ({YAML_MISSING}); "
             f"run {sys.executable} -m pip install PyYAML"
         )
-    return CheckedNads(text, LEVELS, "", path, True).problems
+    problems = CheckedNads(text, LEVELS, "", path, True).problems
+    return [*problems, *_of_group(path, text)] if "group_vars" in path.split(os.sep)[:-1] else problems
+
+
+def _of_group(path: str, text: str) -> Iterator[Finding]:
+    """Yield a problem for each range of a LAN that the variables of a group give to every host of it."""
+    for part in parts(masked(text).text):
+        try:
+            document = YamlDocument(part)
+        except NotYaml:
+            continue
+        for pointer, value in values(document.value):
+            try:
+                config = parse_json(value) if isinstance(value, str) and is_network_text(value, "") else value
+            except ValueError:
+                continue
+            for shared in ranges_on_lans(config) if is_network(config) else ():
+                if HIDDEN not in "".join(shared.values):
+                    keys = [int(key) if key.isdigit() else key for key in shared.pointer.split("/")[1:]]
+                    place = text_of((*pointer, *keys)), *document.position((*pointer, *keys))
+                    what = (
+                        f"every host of the group assigns {shared.words} on a LAN, so containers get the same addresses"
+                    )
+                    yield Finding(WARNING, SHARED, what, REMEDY, path, *place)
 
 
 def _read(path: str) -> Any:

@@ -20,6 +20,7 @@ from ._conf.networks import LEVELS, CheckedNetworks
 from ._conf.schema import MISSING
 from .definitions import Manifest, Sources, networks_of_nads
 from .module_action import ModuleAction
+from .neighbours import Neighbours, shared_ranges
 from .pods import PodEntries
 from .remedies import jsonschema_needed
 
@@ -91,12 +92,12 @@ class RenderingAction(ReadingAction):
     """Sends a host only names and rendered texts of networks, after they were validated."""
 
     def render(
-        self, options: Mapping[str, Any], may_be_empty: bool
+        self, options: Mapping[str, Any], may_be_empty: bool, variables: Mapping[str, Any]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the option ``networks`` for the module, and the problems. Prints warnings; raises HostError with them.
 
         *options* are those of cni_conf as the user wrote them, with ``nads``. *may_be_empty*: there is other work than
-        networks.
+        networks. *variables* are those of the task.
         """
         levels = options.get("validate")
         if levels is None:
@@ -116,8 +117,11 @@ class RenderingAction(ReadingAction):
         if without_schema and checked.present:
             needed = jsonschema_needed("the level 'schema' of 'validate'", MISSING)
             raise HostError(f"{needed}, or leave 'schema' out of 'validate'", "missing_required_lib", problems=[])
+        found = list(checked.problems)
+        if not errors_of(found):
+            found += shared_ranges(networks or [], checked.rendered, Neighbours(variables, self._task.get_ds()))
         # The module itself refuses a value that is not a boolean.
-        problems = strict(checked.problems) if boolean(options.get("strict"), strict=False) else checked.problems
+        problems = strict(found) if boolean(options.get("strict"), strict=False) else found
         for finding in problems:
             if finding.level == WARNING:
                 Display().warning(one_line(f"[{finding.code}] {finding.sentence}"))

@@ -12,12 +12,13 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Name
 
 from ..addresses import packed
 from ..kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
-from ..ranges import Interface, Subnet, interface_of, range_sets, ranges_of
+from ..ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
 
 DUPLICATE = "duplicate_address"
 SHARED = "shared_range"
 DIFFERENT = "network_differs"
 
+REMEDY = "give each host its own range (rangeStart, rangeEnd), or use whereabouts or dhcp"
 Reason = Tuple[str, str, Iterable[str]]
 """The code and message of a reason for attention, and the names of its hosts."""
 RANGE, IN_USE, OF_HOST = "range", "in use", "of the host"
@@ -92,10 +93,14 @@ class HostNetworks:
                     yield self._use(text_of(row, "network"), plugin)
                     break
 
-    def _use(self, network: str, plugin: Mapping[str, Any]) -> HostNetwork:
+    def is_on_lan(self, plugin: Mapping[str, Any]) -> bool:
+        """Tell whether the containers of a network share a LAN with those of other hosts."""
         below = self._below(plugin)
-        link = self._links.get(below, {})
-        shared = bool(below) and self._leads_out(below, link, plugin)
+        return bool(below) and self._leads_out(below, self._links.get(below, {}), plugin)
+
+    def _use(self, network: str, plugin: Mapping[str, Any]) -> HostNetwork:
+        link = self._links.get(self._below(plugin), {})
+        shared = self.is_on_lan(plugin)
         vlan = _number(plugin, "vlanid") or _number(plugin, "vlan")
         ipam = object_of(plugin, "ipam")
         ranges = ranges_of(ipam) if text_of(ipam, "type") == HOST_LOCAL else []
@@ -186,6 +191,34 @@ def _span(address: str, kind: str) -> Span:
     return Span(packed(address), packed(address), address, kind)
 
 
+class LanRange(NamedTuple):
+    """Addresses that a network assigns on a LAN: the ``pointer`` in its configuration, the ``values`` that say them."""
+
+    pointer: str
+    values: List[str]
+    words: str
+
+
+def ranges_on_lans(config: Mapping[str, Any]) -> Iterator[LanRange]:
+    """Yield the ranges and static addresses of a network, if its configuration says that it is on a LAN."""
+    chain = _rows(config, "plugins")
+    for index, plugin in enumerate(chain or [dict(config)]):
+        if kind_of(plugin).role == INTERFACE and HostNetworks("", (), {}).is_on_lan(plugin):
+            ipam, pointer = object_of(plugin, "ipam"), f"/plugins/{index}/ipam" if chain else "/ipam"
+            sets = range_sets(ipam) if text_of(ipam, "type") == HOST_LOCAL else []
+            for place, entries in sets:
+                for number, entry in enumerate(entries):
+                    part = range_of(entry)
+                    values = [text_of(entry, key) for key in ("subnet", "rangestart", "rangeend")]
+                    if part is not None:
+                        where = f"{pointer}{place}/{number}" if place else pointer
+                        yield LanRange(where, [value for value in values if value], part.text)
+            for number, row in enumerate(_rows(ipam, "addresses") if text_of(ipam, "type") == "static" else []):
+                address = text_of(row, "address")
+                yield LanRange(f"{pointer}/addresses/{number}", [address], address)
+            return
+
+
 # ---- what hosts take from each other
 
 
@@ -234,7 +267,7 @@ def _collision(run: Sequence[Tuple[Span, HostNetwork]]) -> Iterator[Reason]:
         what = f"{_listed(twice)} {'is' if len(twice) == 1 else 'are'} in use twice: {what}"
     networks = _listed(sorted({use.network for _span, use in assigned}))
     code = DUPLICATE if twice else SHARED
-    yield code, f"{networks}: {what}; give each host its own range, or use whereabouts or dhcp", hosts
+    yield code, f"{networks}: {what}; {REMEDY}", hosts
 
 
 # ---- networks that differ

@@ -20,7 +20,7 @@ def action(monkeypatch):
     plugin = cni_conf.ActionModule.__new__(cni_conf.ActionModule)
     plugin.calls = []
     plugin.answer = {"changed": True, "problems": [{"code": "from_host"}]}
-    plugin._task = SimpleNamespace(args={"networks": [dict(GOOD)]}, async_val=0)
+    plugin._task = SimpleNamespace(args={"networks": [dict(GOOD)]}, async_val=0, get_ds=dict)
 
     def execute(**keywords):
         plugin.calls.append(keywords)

@@ -54,7 +54,7 @@ def run(monkeypatch):
         return dict(answer, invocation={"module_args": dict(keywords["module_args"])})
 
     def call(check_mode=False, async_val=0, **arguments):
-        plugin._task = SimpleNamespace(args=arguments, async_val=async_val, check_mode=check_mode)
+        plugin._task = SimpleNamespace(args=arguments, async_val=async_val, check_mode=check_mode, get_ds=dict)
         return plugin.run(None, {})
 
     plugin._transfer_file = transfer

@@ -158,3 +158,50 @@ def test_the_output_in_the_documentation(run):
     conflist = page.partition("$ cat apps.conflist\n")[2].partition("$ check-jsonschema")[0]
     expected = page.partition("plugins.plugin_utils.lint apps.conflist\n")[2].partition("$ echo $?")[0]
     assert run({"apps.conflist": conflist}) == (1, expected, "")
+
+
+# ---- variables of groups
+
+GROUP = """\
+---
+cni_networks:
+  - name: lan
+    conflist:
+      cniVersion: "1.0.0"
+      plugins:
+        - type: %s
+          master: eth0
+          ipam:
+            type: host-local
+            ranges:
+              - - subnet: 192.0.2.0/24
+                  rangeStart: %s
+"""
+TEXT = """\
+    content: |-
+      {"cniVersion": "1.0.0", "type": "macvlan", "ipam": {"type": "host-local", "subnet": "192.0.2.0/24"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "line"),
+    [
+        ("group_vars/web.yml", GROUP % ("macvlan", "192.0.2.10"), 12),
+        ("inventory/group_vars/web/cni.yaml", GROUP % ("ipvlan", "192.0.2.10"), 12),
+        ("group_vars/all.yml", f"secret: !vault x\ncni_networks:\n  - name: lan\n{TEXT}", 4),
+        ("group_vars/web.yml", GROUP % ("macvlan", '"{{ lan_start }}"'), None),
+        ("group_vars/web.yml", GROUP % ("macvlan", '"192.0.2.{{ number }}"'), None),
+        ("group_vars/web.yml", GROUP % ("bridge", "192.0.2.10"), None),
+        ("group_vars/web.yml", GROUP % ("ptp", "192.0.2.10"), None),
+        ("host_vars/web1.yml", GROUP % ("macvlan", "192.0.2.10"), None),
+        ("play.yml", GROUP % ("macvlan", "192.0.2.10"), None),
+        ("group_vars/web.yml", "cniVersion: [", None),
+    ],
+)
+def test_a_range_of_a_lan_in_the_variables_of_a_group_is_a_warning(run, path, content, line):
+    status, out, _err = run({path: content})
+    told = [text for text in out.splitlines() if "[shared_range]" in text]
+    assert [text.split(": ")[1] for text in told] == ["warning"] * bool(line)
+    if line:
+        assert told[0].startswith(f"{path}:{line}:") and "every host of the group" in told[0]
+        assert status == 0 and run({path: content}, "--strict")[0] == 1
