@@ -9,7 +9,7 @@ _SOURCES = """
 manifests:
   description:
     - NetworkAttachmentDefinitions, as a list of mappings, or as text in YAML or JSON.
-    - Other objects are ignored. Of two definitions with one name, the first one counts. Manifests come before files,
+    - Other objects are ignored. If two definitions have one name, the first one counts. Manifests come before files,
       and files before a cluster.
   type: raw
 src:

@@ -36,7 +36,7 @@ options:
       - What to do about an attachment that has drifted. Drift is what of its footprint is no longer so, what the ADD
         changed in the container and on the host, or a CHECK that fails although it once passed (see O(check)).
       - V(report) issues a warning and leaves the attachment alone.
-      - V(repair) puts back in place what is lost. What cannot be put back is detached and attached again, which
+      - V(repair) puts lost objects back in place. If that is not possible, it detaches and attaches again, which
         interrupts its traffic. If the network has the capability C(ips), the ADD requests the same addresses.
       - V(fail) makes the module fail.
     type: str
@@ -48,7 +48,7 @@ options:
   check:
     description:
       - When to run the CNI command CHECK, after an ADD and for an attachment whose footprint is as recorded.
-      - V(auto) runs it where a footprint does not tell everything. That is so for plugins that are not reference
+      - V(auto) runs it where a footprint is incomplete. This concerns plugins that are not reference
         plugins, for C(dhcp), for C(firewall) while firewalld runs, and for C(tuning) with sysctls of neighbours or
         of an interface that is not called C(IFNAME).
       - V(always) runs it for each attachment. V(never) runs none.
@@ -332,7 +332,7 @@ actions:
       type: str
     reason:
       description:
-        - What is not as desired, in a few words and without secrets. The header of the diff shows it, too.
+        - The difference in a few words, without secrets. The header of the diff shows it, too.
         - RV(attachments[].reason) has a stable word for the same.
       type: str
       sample: eth0 is gone

@@ -444,7 +444,7 @@ actions:
           is left.
       type: str
     reason:
-      description: What is not as desired, in a few words and without secrets. The header of the diff shows it, too.
+      description: The difference in a few words, without secrets. The header of the diff shows it, too.
       type: str
       sample: "bridge: mtu 1450, want 1500"
 left:

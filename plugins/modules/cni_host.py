@@ -33,7 +33,7 @@ options:
     description:
       - Audit the attachments that container runtimes have made. Each is compared with what its plugins do in a
         rehearsal, and what it has lost is put back in place, with steps of the class V(safe).
-      - An attachment of a runtime is never detached. What cannot be put back in place is reported with a step of the
+      - An attachment of a runtime is never detached. Objects that cannot be put back are reported with a step of the
         class V(foreign).
       - The audit is part of the plan as if it was a section. It comes after the section O(attachments).
     type: bool

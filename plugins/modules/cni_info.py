@@ -325,13 +325,14 @@ audit:
       elements: dict
     shared:
       description:
-        - What attachments share and what has changed of it. Each entry has C(network) (empty for what all networks
+        - Objects that attachments share, and their changes. Each entry has C(network) (empty for what all networks
           share) and C(differences).
       type: list
       elements: dict
 garbage:
   description:
-    - What M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope) and regardless of age.
+    - The leaks that M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope),
+      of any age.
       The entries are those of RV(podwire.cni.cni_gc#module:collected), without C(addresses), C(action) and C(error),
       and with C(collectable) (whether the module would collect it once it is old enough).
     - V(null) if a source of live containers cannot be asked, see RV(problems).
@@ -377,7 +378,7 @@ readiness:
       elements: dict
     obstacles:
       description:
-        - What stands between now and a container with a network, the worst first, then in the order in which a
+        - Obstacles to a container with a network, the worst first, then in the order in which a
           container meets it.
         - C(level) is V(error) if no container of the runtime gets its network, V(warning) if it concerns only some
           containers or cannot be decided, V(info) if it is no obstacle.
@@ -412,7 +413,7 @@ kernel:
       elements: dict
     shared:
       description:
-        - What attachments share and have lost, with C(network) (empty for what all networks share) and C(differences).
+        - Lost objects that attachments share, with C(network) (empty for what all networks share) and C(differences).
       type: list
       elements: dict
 problems:

@@ -15,7 +15,7 @@ description:
   - Container runtimes create the namespaces of their containers themselves. Use this module on hosts without a
     runtime, for example for services that run in a namespace of their own, and for tests.
   - A new namespace has one interface, loopback, which is down.
-  - What a deleted namespace left behind in C(/run/netns) (a plain file, or a dangling link) does not count as a
+  - Leftovers of a deleted namespace in C(/run/netns) (a plain file, or a dangling link) do not count as a
     namespace. It is replaced or removed.
 options:
   names:

@@ -129,7 +129,7 @@ EXAMPLES = r"""
       - host-local
       - loopback
 
-- name: Let the host download from a mirror, with the checksum of the official release
+- name: Download from a mirror on the host, with the checksum of the official release
   podwire.cni.cni_plugins:
     src: https://mirror.example.com/cni/cni-plugins-linux-amd64-v1.9.1.tgz
     remote_src: true
@@ -216,7 +216,7 @@ actions:
       description: V(disruptive) if a plugin that is in use is removed, else V(safe).
       type: str
     reason:
-      description: What is not as desired, in a few words. The header of the diff shows it, too.
+      description: The difference in a few words. The header of the diff shows it, too.
       type: str
       sample: sha256 differs from 1.9.1
 left:

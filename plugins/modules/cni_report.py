@@ -34,7 +34,7 @@ options:
     suboptions:
       host:
         description:
-          - A result of M(podwire.cni.cni_host), which replaces all results below. What it has gathered replaces
+          - A result of M(podwire.cni.cni_host), which replaces all results below. Its C(info) replaces
             O(results.info).
         type: raw
       plugins:

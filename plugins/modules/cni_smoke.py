@@ -44,7 +44,7 @@ notes:
     every container, such as loopback for containerd.
   - While the module runs, O(cache_dir) has a directory C(smoke), so that nothing mistakes the attachments of the test
     for those of a container.
-  - The bridge of a network without any attachments so far is removed again. What plugins never remove stays, such as
+  - The bridge of a network without attachments so far is removed again. Objects that plugins never remove stay, such as
     the firewall chains that all containers share, C(net.ipv4.ip_forward), and host-local's record of the last address
     that it assigned.
 extends_documentation_fragment:

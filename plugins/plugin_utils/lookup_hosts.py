@@ -30,7 +30,7 @@ options:
     default: false
   canaries:
     description:
-      - Whether the playbook honours the extra variables C(cni_canary), a pattern of hosts that go first, and
+      - Whether the playbook uses the extra variables C(cni_canary), a pattern of hosts that go first, and
         C(cni_canary_passed). With the former alone, only the canaries are returned. With both, all hosts but the
         canaries are.
       - A batch of a play is the canary of its own run only. If slices of an inventory run side by side, each has one.

@@ -1,8 +1,9 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of the documentation, each page on a host that has never seen CNI.
 
-Run are the yaml blocks that are a list of tasks or a list of plays, in their order. Left out are a block after the line
-`<!-- not run: REASON -->`, and blocks that are neither (variables, inventories).
+The yaml blocks that are a list of tasks or a list of plays run in their order. A block after the line
+`<!-- not run: REASON -->` is left out, and so are blocks that are neither (variables, inventories). A page causes the
+warnings that it names, and no others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ HERE = Path(__file__).parent
 COLLECTION = HERE.parents[1]
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 BLOCK = re.compile(r"^(?P<skip><!-- not run: [^\n]+ -->\n\s*)?```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+WARNS = re.compile(r"^<!-- warns: (\w+) -->$", re.MULTILINE)
 # They build on each other.
 ROLES = tuple(f"roles/{name}/README.md" for name in ("plugins", "networks", "attachments", "host"))
 DOCS = {str(path.relative_to(COLLECTION)): path.stem for path in sorted((COLLECTION / "docs").rglob("*.md"))}
@@ -28,6 +30,16 @@ HOSTS = {"roles": ROLES, **{page: (page,) for page in DOCS if BLOCK.search((COLL
 # Their examples install plugins, and start without any.
 INSTALLING = {"roles", "docs/cni_plugins.md"}
 INSTALLING |= {f"docs/howto/{name}.md" for name in ("air-gapped", "kubespray", "loopback")}
+# What a host may have before it follows a page: networks of others, with an address that is taken.
+BUSY = """
+mkdir -p -m 0755 /etc/cni/net.d /var/lib/cni/networks/other
+ipam='{"type": "host-local", "ranges": [[{"subnet": "10.199.0.0/24"}]]}'
+plugins='[{"type": "bridge", "bridge": "other0", "ipam": '$ipam'}]'
+echo '{"cniVersion": "1.0.0", "name": "other", "plugins": '$plugins'}' >"/etc/cni/net.d/$0-other.conflist"
+echo '{"cniVersion": "0.4.0", "name": "legacy", "plugins": [{"type": "loopback"}]}' >/etc/cni/net.d/95-legacy.conflist
+printf 'elsewhere\r\neth0' >/var/lib/cni/networks/other/10.199.0.7
+exec "$@"
+"""
 INSTALL_PLUGINS = 'mkdir -p -m 0755 /opt/cni/bin && cp "$0"/* /opt/cni/bin/ && exec "$@"'
 
 
@@ -77,8 +89,11 @@ def test_modules_have_pages_with_examples():
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in HOSTS])
-def test_examples(name, settings, archive, tmp_path, run_privately):
-    """Run all examples of a page as one playbook."""
+@pytest.mark.parametrize("host", ["empty", "busy"])
+def test_examples(host, name, settings, archive, tmp_path, run_privately):
+    """Run all examples of a page as one playbook, those of how-to guides also on a host that has other networks."""
+    if host == "busy" and not name.startswith("docs/howto/"):
+        pytest.skip("not a how-to guide")
     playbook = [play for page in HOSTS[name] for play in plays(page)]
     if not playbook:
         return
@@ -88,5 +103,11 @@ def test_examples(name, settings, archive, tmp_path, run_privately):
     (tmp_path / "playbook.yml").write_text(json.dumps(playbook, indent=2))
     (tmp_path / "ansible.cfg").write_text("[defaults]\nnocolor = true\n[connection]\npipelining = true\n")
     prepare = [] if name in INSTALLING else ["bash", "-c", INSTALL_PLUGINS, settings["cni_test_plugins_old"]]
-    command = [PLAYBOOK, "-i", "host,", "-c", "local", "-e", "ansible_python_interpreter=/usr/bin/python3"]
-    run_privately({"ANSIBLE_CONFIG": tmp_path / "ansible.cfg"}, *prepare, *command, tmp_path / "playbook.yml")
+    # Taking over a directory changes which of its files is the first one, unless that is the page's own.
+    prepare += ["bash", "-c", BUSY, "88" if "migrate" in name else "05"] if host == "busy" else []
+    (tmp_path / "hosts").write_text("[nodes]\nhost\n")
+    command = [PLAYBOOK, "-i", tmp_path / "hosts", "-c", "local", "-e", "ansible_python_interpreter=/usr/bin/python3"]
+    output = run_privately({"ANSIBLE_CONFIG": tmp_path / "ansible.cfg"}, *prepare, *command, tmp_path / "playbook.yml")
+    warned = {re.sub(r"^\[(\w+)\].*", r"\1", text) for text in re.findall(r"\[WARNING\]: (.*)", output)}
+    # What a page breaks on purpose is in a comment, `<!-- warns: CODE -->`.
+    assert warned == {code for page in HOSTS[name] for code in WARNS.findall((COLLECTION / page).read_text())}, output
