@@ -439,9 +439,9 @@ actions:
       sample: /etc/cni/net.d/10-apps.conflist
     class:
       description:
-        - V(safe) for content, mode and owner of managed files. V(disruptive) for a removed network and for a change
-          that moves addresses, interfaces or rules. V(foreign) for what a running daemon did to a managed file, which
-          is left.
+        - V(disruptive) if containers get something else after the step than before. A network goes, or its addresses,
+          interfaces or rules move, or a runtime of the host chooses another network, even for a moment. V(safe) if not.
+          V(foreign) for what a running daemon did to a managed file, which is left.
       type: str
     reason:
       description: The difference in a few words, without secrets. The header of the diff shows it, too.

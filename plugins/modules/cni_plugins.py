@@ -110,6 +110,11 @@ options:
       - With O(state=restored), go back to the state before this module first installed something.
     type: bool
     default: false
+  installed_by:
+    description:
+      - Who installs the plugins, in a word, such as V(upgrade), the playbook of that name. It is recorded on the host.
+      - A later run that wants an older release says so in the reason of its steps.
+    type: str
 seealso:
   - module: podwire.cni.cni_conf
   - module: podwire.cni.cni_info
@@ -213,12 +218,15 @@ actions:
       type: str
       sample: /opt/cni/bin/bridge
     class:
-      description: V(disruptive) if a plugin that is in use is removed, else V(safe).
+      description:
+        - V(disruptive) if a plugin that is in use is removed, if the new one is older, or if a runtime chooses another
+          network then, because it skips networks whose plugins are missing. Else V(safe).
+        - Without known releases, a plugin is older if it no longer supports the newest version of CNI of the old one.
       type: str
     reason:
       description: The difference in a few words. The header of the diff shows it, too.
       type: str
-      sample: sha256 differs from 1.9.1
+      sample: 1.6.2 to 1.9.1
 left:
   description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
@@ -298,6 +306,10 @@ def main() -> None:
         view = HostView()
         view.built_in = _built_in
         plan = plan_plugins(params, bin_dir, wanted, view, module.check_mode)
+        if plan.changed:
+            from ..module_utils._host.networks.effects import classify_plugins
+
+            classify_plugins(plan, plan.expected(), params, view)
         view.expect_binaries(plan.expected())
         warn_of_unused(plan, plan.present, bin_dir, params["conf_dir"], view)
         return plan

@@ -67,7 +67,6 @@ class PluginSource:
             number = releases.parse_version(version)
             self.urls = {} if src else releases.urls(number)
             self.checksums = {} if checksum else releases.checksums(number)
-            self._release = number
             if not checksum and not self.checksums:
                 raise HostError(
                     f"version: no checksum is known for the release {number}; set 'checksum' to the published one",
@@ -110,6 +109,7 @@ class PluginSource:
                     checksum = f"sha256:{digest_of(stream)}"
             except OSError as error:
                 raise HostError(f"src: cannot read {self.where}: {error.strerror}", code="bad_source") from error
+        told["release"] = releases.of_checksum(checksum)
         return {**told, "checksum": checksum, "checksums": self.checksums}
 
     @contextlib.contextmanager

@@ -69,3 +69,8 @@ def digests() -> dict[str, dict[str, str]]:
     with open(os.path.join(os.path.dirname(__file__), "releases.json"), encoding="utf-8") as stream:
         known: dict[str, dict[str, str]] = parse_json(stream.read())
     return known
+
+
+def of_checksum(checksum: str) -> str:
+    """Return the release whose archive has this ``sha256:...``, "" if none is known to have it."""
+    return next((release for release, known in digests().items() if checksum[7:] in known.values()), "")

@@ -54,7 +54,19 @@ _CONFIGURE = ("state", "max_conf_num", "setup_serially", "allow", "wait")
 SECTIONS: Mapping[str, Group] = {
     "plugins": _section(
         "plugins",
-        **_named("plugins_", "src", "remote_src", "version", "checksum", "bin_dir", "owner", "group", "mode", "force"),
+        **_named(
+            "plugins_",
+            "src",
+            "remote_src",
+            "version",
+            "checksum",
+            "bin_dir",
+            "owner",
+            "group",
+            "mode",
+            "force",
+            "installed_by",
+        ),
         plugins="cni_plugins_names",
     ),
     "pod_networks": _section(

@@ -25,8 +25,9 @@ _SCALAR = (str, int, bool, float, _NONE)
 _NUMBERS = {"mode": int, "uid": int, "gid": int}
 _ORIGINAL = {"sha256": str, **_NUMBERS, "path?": str}
 _VERSIONS = (list, _NONE)
+_RELEASE = {"release?": str, "installed_by?": str}
 _LINK = {"origin": str, "link": str}
-_KEPT = {"origin": str, "sha256": str, **_NUMBERS, "archive": (str, _NONE), "cni_versions": _VERSIONS}
+_KEPT = {"origin": str, "sha256": str, **_NUMBERS, "archive": (str, _NONE), "cni_versions": _VERSIONS, **_RELEASE}
 _NETWORK = {"network": str, "sha256": str, "original?": (_NONE, _ORIGINAL), "yields?": str}
 _BINARY = {
     "sha256": str,
@@ -34,6 +35,7 @@ _BINARY = {
     "cni_versions": _VERSIONS,
     "gone": bool,
     "history": [(_KEPT, _LINK)],
+    **_RELEASE,
 }
 _SECTIONS: Dict[str, Any] = {
     "networks": _NETWORK,
@@ -59,7 +61,8 @@ class Manifest:
       there before, at most one of each ``origin``, the last one at the end. Each is ``{origin, sha256, mode, uid, gid,
       archive, cni_versions}`` or ``{origin, link}`` (text of a symbolic link). The origin is ``original`` (unmanaged,
       from before the first managed one), ``managed`` (an older version), or ``displaced`` (unmanaged; it had replaced a
-      managed one, and a repair removed it).
+      managed one, and a repair removed it). ``release`` exists in both if it is known, and ``installed_by`` if the task
+      said who installed it, such as upgrade.
     - ``archives``: sha256 of an archive -> ``{sha512, plugins, scripts}``: ``{plugin name: sha256}`` of all in it, and
       the names of those that are scripts (missing: none).
     - ``aside``: path of a file that was set aside -> ``{path, network}``: its original path, and the network that it

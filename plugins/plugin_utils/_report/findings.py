@@ -8,7 +8,8 @@ import posixpath
 import re
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
-from ...module_utils._host.checks.advisories import ADVISORIES, numbers
+from ...module_utils._host.binaries.usable import release_numbers
+from ...module_utils._host.checks.advisories import ADVISORIES
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
 from .fleet import ATTENTION, CODES, CUT, DUPLICATE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
@@ -57,7 +58,7 @@ _OFFERS = (
     (LEAKS, "Collect what dead containers left on", "no interruption"),
 )
 # The release without a vulnerability that is known here. What a host returns must not choose a version.
-_RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=numbers)
+_RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=release_numbers)
 _ADVISED = {advisory.name for advisory in ADVISORIES}
 
 

@@ -23,6 +23,7 @@ from .store import (
     ask_version,
     note_archive,
     record_plugin,
+    release_facts,
     without,
 )
 
@@ -38,8 +39,9 @@ class PluginChange:
 
     ``kind`` is one of the constants above, ``current`` the present file, ``target`` the record (see Manifest) of the
     desired one, None to remove it. ``keep`` is the origin with which the manifest's entry keeps the current file, "" if
-    it does not. ``during`` and ``after`` are the manifest's entry while the change happens
-    and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees.
+    it does not, and ``release`` that file's release, if it is known. ``during`` and ``after`` are the manifest's entry
+    while the change happens and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the
+    diff) are what a user sees.
     """
 
     def __init__(self, name: str, kind: str, current: FoundPlugin, target: Record) -> None:
@@ -48,6 +50,7 @@ class PluginChange:
         self.current = current
         self.target = target
         self.keep = ""
+        self.release = ""
         self.during: Record = None
         self.after: Record = None
         self.staged: Optional[Staged] = None
@@ -143,7 +146,9 @@ class PluginBatch:
             record = {"origin": change.keep, **kept, "archive": None, "cni_versions": None}
             entry = self.store.entry(change.name)
             if entry is not None and change.current.sha256 == entry["sha256"]:
-                record.update(archive=entry["archive"], cni_versions=entry["cni_versions"])
+                record.update(release_facts(entry), archive=entry["archive"], cni_versions=entry["cni_versions"])
+            if change.release:
+                record["release"] = change.release
         for entry in (change.during, change.after):
             if entry is not None:
                 entry["history"] = [*without(entry, *outdated), record]

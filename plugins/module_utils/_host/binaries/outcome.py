@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...libcni.files import open_file
 from ..errors import HostError
 from ..files import Directory, make_directory
 from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest
-from ..plan import SAFE, Plan, Step
+from ..plan import DISRUPTIVE, SAFE, Plan, Step
 from ..trust import SCRIPT, check_directory, plugin_machine
-from .store import FILE, LINK, MISSING, Contents, FoundPlugin, Record, Store, note_archive, record_plugin
+from .store import FILE, LINK, MISSING, Contents, FoundPlugin, Record, Store, note_archive, record_plugin, release_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class WantedPlugins:
 
     ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
     ``contents`` yields the content of those in ``shipped``, see store.Contents. ``release`` is the official one that
-    they are from, such as 1.9.1, "" if that is not known.
+    they are from, such as 1.9.1, "" if that is not known. ``folder`` is the directory on this host that has them, and
+    ``installed_by`` who installs them, "" for none.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class WantedPlugins:
         shipped: Iterable[str] = (),
         release: str = "",
         scripts: Iterable[str] = (),
+        installed_by: str = "",
+        folder: str = "",
     ) -> None:
         self.files = dict(files)
         self.archive = archive
@@ -44,6 +47,8 @@ class WantedPlugins:
         self.shipped = set(shipped)
         self.release = release
         self.scripts = set(scripts)
+        self.installed_by = installed_by
+        self.folder = folder
 
 
 Desired = Union[WantedPlugins, HostError]
@@ -92,27 +97,30 @@ class PluginsPlan(Plan):
         self._note(name, current.sha256 if current.kind == FILE else None, versions, "none")
 
     def change(self, change: PluginChange, step_class: str = SAFE, reason: str = "") -> None:
-        """Add a step for *change* and report it; *reason*: why the plugin is removed."""
+        """Add a step for *change* and report it; *reason*: why the plugin is removed. A downgrade is never safe."""
         from .batch import ACTIONS, REMOVE
 
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
             self._add_directory(self.store.bin_dir)
-        target = change.target
+        target, releases = change.target, self._releases(change)
         after = None
         if target is not None and "link" in target:
             after = {"link": target["link"]}
         elif target is not None:
-            after = _describe(target["sha256"], target["mode"], target["uid"], target["gid"], self._versions(change))
+            after = _describe(target, self._versions(change), releases[1])
         current = change.current
         before = None
         if current.kind == FILE:
             versions = self.store.cni_versions(change.name, current)
-            before = _describe(current.sha256, current.mode, current.uid, current.gid, versions)
+            before = _describe(current._asdict(), versions, releases[0])
         elif current.kind != MISSING:
             before = {"link": current.link}
         self.batch.changes.append(change)
         path = self.store.path(change.name)
-        reason = reason or self._reason(change, before, after)
+        worse = self._worse(change, *releases)
+        reason = reason or self._reason(change, (before, after), releases, worse)
+        step_class = DISRUPTIVE if worse else step_class
+        self._record(change, *releases)
         self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason))
         sha256 = None if target is None else target.get("sha256")
         self._note(change.name, sha256, self._versions(change), ACTIONS[change.kind])
@@ -124,25 +132,66 @@ class PluginsPlan(Plan):
         action = partial(make_directory, path, 0o755)
         self.add(Step("make_directory", path, SAFE, None, state, action, reason="does not exist"))
 
-    def _reason(self, change: PluginChange, before: Record, after: Record) -> str:
-        """Return how the current file differs from the desired one."""
+    def _releases(self, change: PluginChange) -> Tuple[str, str]:
+        """Return the releases of the present file and of the one after the change, "" for one that is not known."""
+        from .batch import INSTALL, REPLACE, RESTORE
+
+        if change.kind not in (INSTALL, REPLACE, RESTORE):
+            return "", ""
+        name, sha256, folder = change.name, str((change.target or {}).get("sha256", "")), self._wanted.folder
+        missing = change.current.kind == MISSING
+        before = "" if missing else self.store.release(name, change.current.sha256, self.store.path(name))
+        after = self._wanted.release or self.store.release(name, sha256, os.path.join(folder, name) if folder else "")
+        return before, after
+
+    def _worse(self, change: PluginChange, before: str, after: str) -> str:
+        """Return why the new file is older than the present one, "" if it is not, or if that is not known."""
+        if before and after:
+            from .usable import release_numbers
+
+            return "a downgrade" if release_numbers(after) < release_numbers(before) else ""
+        if change.target is None:
+            return ""
+        from ...libcni.version import ALL
+
+        present, new = self.store.cni_versions(change.name, change.current), self._versions(change)
+        lost = [version for version in ALL if present and new and version in present and version not in new]
+        newer = new and lost and ALL.index(lost[-1]) < max(map(ALL.index, set(ALL) & set(new)), default=-1)
+        return "" if newer or not lost else f"it no longer supports CNI {', '.join(lost)}, a downgrade"
+
+    def _record(self, change: PluginChange, before: str, after: str) -> None:
+        """Note both releases for the manifest, and who installs the new one."""
+        from .batch import INSTALL, REPLACE
+
+        change.release = before
+        if change.kind in (INSTALL, REPLACE) and change.after is not None:
+            change.after.update(release_facts({"release": after, "installed_by": self._wanted.installed_by}))
+
+    def _reason(self, change: PluginChange, shown: Tuple[Record, Record], releases: Tuple[str, str], worse: str) -> str:
+        """Return how the present file differs from the desired one. *worse*: why it is older."""
         from .batch import RESTORE, SET_ATTRIBUTES
 
-        if change.kind == RESTORE:
-            return "the previous file is wanted"
-        if change.current.kind == MISSING:
-            return "not installed"
-        if change.current.kind == LINK:
-            return "is a symbolic link"
         if change.kind == SET_ATTRIBUTES:
             from ..changes import change_in_words
 
-            return change_in_words(before, after)
-        release = self.store.release(change.name, change.current)
-        desired = self._wanted.release
-        if release and desired and release != desired:
-            return f"is release {release}, want {desired}"
-        return f"sha256 differs from {desired}" if desired else "its content differs"
+            return change_in_words(*shown)
+        entry, desired = self.store.entry(change.name) or {}, self._wanted.release
+        words = worse
+        if all(releases) and releases[0] != releases[1]:
+            words = " to ".join(releases) + (", a downgrade" if worse else "")
+        if change.kind == RESTORE:
+            return f"the previous file is wanted; {words}" if words else "the previous file is wanted"
+        if change.current.kind == MISSING:
+            return "not installed"
+        if change.current.kind == LINK:
+            return f"is a symbolic link; {words}" if words else "is a symbolic link"
+        if not all(releases):
+            differs = f"sha256 differs from {desired}" if desired else "its content differs"
+            return f"{differs}; {words}" if words else differs
+        agreed = entry.get("installed_by") if worse and entry.get("sha256") == change.current.sha256 else ""
+        if agreed:
+            return f"upgraded to {releases[0]} by {agreed}; the inventory says {releases[1]}"
+        return words or f"sha256 differs from {releases[1]}"
 
     def leave_out(self, steps: Iterable[Step]) -> None:
         super().leave_out(steps)
@@ -232,10 +281,11 @@ class PluginsPlan(Plan):
             return
 
 
-def _describe(sha256: str, mode: int, uid: int, gid: int, versions: Optional[List[str]]) -> Dict[str, Any]:
-    return {
-        "sha256": sha256,
-        "mode": f"{mode:04o}",
-        "owner": f"{uid}:{gid}",
+def _describe(file: Mapping[str, Any], versions: Optional[List[str]], release: str) -> Dict[str, Any]:
+    shown = {
+        "sha256": file["sha256"],
+        "mode": f"{file['mode']:04o}",
+        "owner": f"{file['uid']}:{file['gid']}",
         "cni_versions": " ".join(versions) if versions else None,
     }
+    return {**shown, "release": release} if release else shown

@@ -11,7 +11,7 @@ from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..manifest import Manifest
 from .outcome import PluginsPlan, WantedPlugins, Where
-from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, FoundPlugin, Record, latest, without
+from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, FoundPlugin, Record, latest, without, without_release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ def _already_there(plan: PluginsPlan, name: str, current: FoundPlugin, desired: 
     if entry is not None and not entry["gone"] and entry["sha256"] != current.sha256 and current.is_managed(entry):
         # An interrupted run got as far as the manifest.
         archive = desired.archive["sha256"] if desired.archive else None
-        plan.settled[plan.store.path(name)] = dict(entry, sha256=current.sha256, archive=archive, cni_versions=versions)
+        known = without_release(entry)
+        plan.settled[plan.store.path(name)] = dict(known, sha256=current.sha256, archive=archive, cni_versions=versions)
 
 
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
@@ -123,7 +124,7 @@ def _record_install(change: PluginChange, entry: Record, archive: Record, versio
     from .batch import SET_ATTRIBUTES
 
     current = change.current
-    new: Dict[str, Any] = dict(entry or NOTHING_MANAGED)
+    new = dict(entry or NOTHING_MANAGED) if change.kind == SET_ATTRIBUTES else without_release(entry or NOTHING_MANAGED)
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]

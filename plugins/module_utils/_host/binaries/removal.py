@@ -13,7 +13,7 @@ from ..plan import DISRUPTIVE, SAFE
 from .batch import REMOVE, RESTORE, PluginChange
 from .outcome import PluginsPlan
 from .planner import NOTHING_MANAGED, not_regular
-from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, Record, latest, without
+from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, Record, latest, release_facts, without, without_release
 
 
 def plan_absent(
@@ -131,9 +131,8 @@ def _restored(entry: Dict[str, Any], target: Record) -> Record:
     if target is None or target["origin"] == ORIGINAL:
         history = without(entry, ORIGINAL, MANAGED)
         return dict(entry, gone=True, history=history) if history else None
-    return dict(
-        entry, sha256=target["sha256"], archive=target["archive"], cni_versions=target["cni_versions"], gone=False
-    )
+    of_file = {key: target[key] for key in ("sha256", "archive", "cni_versions")}
+    return {**without_release(entry), **of_file, **release_facts(target), "gone": False}
 
 
 def _foreign(path: str, what: str) -> HostError:

@@ -17,6 +17,7 @@ PLUGINS_ARGUMENTS: Dict[str, Any] = {
     "mode": {"type": "raw", "default": "0755"},
     "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
     "force": {"type": "bool", "default": False},
+    "installed_by": {"type": "str"},
 }
 PLUGINS_REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
@@ -16,7 +16,7 @@ from ..trust import SCRIPT, host_machine
 from .outcome import Desired, PluginsPlan, WantedPlugins, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
-from .store import FILE, Store, plugin_name, scripts_in, select
+from .store import FILE, Contents, Store, plugin_name, scripts_in, select
 
 R = TypeVar("R")
 
@@ -63,7 +63,9 @@ class Source:
         self._tmpdir = tmpdir
         self._path = ""
         # A checksum overrides that of the release, and what has it may be anything.
-        self._release = "" if params.get("checksum") else str(params.get("version") or "")
+        of_version = "" if params.get("checksum") else str(params.get("version") or "").lstrip("v")
+        self._release = str(self.told.get("release") or of_version)
+        self._installed_by = str(params.get("installed_by") or "")
         self.where = self.told["where"] or self._by_machine("urls")
 
     def _by_machine(self, table: str) -> str:
@@ -83,7 +85,7 @@ class Source:
             return None
         scripts = archive.get("scripts", ())
         files = select(archive["plugins"], self.plugins, self.where, scripts)
-        return WantedPlugins(files, archive, release=self._release, scripts=scripts)
+        return self._wanted(files, archive, scripts)
 
     def _told(self) -> WantedPlugins:
         check_machines(self.told["machines"])
@@ -97,7 +99,7 @@ class Source:
 
         files, archive = self.told["files"], self.told.get("archive")
         scripts = scripts_in(self.told["machines"])
-        return WantedPlugins(files, archive, contents, self.told.get("shipped", ()), self._release, scripts)
+        return self._wanted(files, archive, scripts, contents, self.told.get("shipped", ()))
 
     def need(self, store: Store) -> Dict[str, Any]:
         """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
@@ -123,7 +125,7 @@ class Source:
                     code="bad_checksum",
                 )
             folder = DirectorySource(self.where)
-            return self._chosen(folder.members(), folder.contents)
+            return self._chosen(folder.members(), folder.contents, folder=self.where)
         if not is_url(self.where):
             self._path = self.where
         elif not checksum:
@@ -149,12 +151,26 @@ class Source:
         listing: Dict[str, Any] = dict(digests, plugins=plugins, scripts=scripts)
         return self._chosen(members, archive.contents, listing)
 
-    def _chosen(self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None) -> WantedPlugins:
+    def _chosen(
+        self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None, folder: str = ""
+    ) -> WantedPlugins:
         machines = {name: member.machine for name, member in members.items()}
         chosen = select(members, self.plugins, self.where, scripts_in(machines))
         check_machines({name: machines[name] for name in chosen})
         files = {name: member.sha256 for name, member in chosen.items()}
-        return WantedPlugins(files, archive, contents, chosen, self._release, scripts_in(machines))
+        return self._wanted(files, archive, scripts_in(machines), contents, chosen, folder)
+
+    def _wanted(
+        self,
+        files: Mapping[str, str],
+        archive: Optional[Dict[str, Any]],
+        scripts: Iterable[str],
+        contents: Optional[Contents] = None,
+        shipped: Iterable[str] = (),
+        folder: str = "",
+    ) -> WantedPlugins:
+        by = self._installed_by
+        return WantedPlugins(files, archive, contents, shipped, self._release, scripts, by, folder)
 
 
 def with_plugins(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[Desired], R]) -> R:

@@ -217,10 +217,19 @@ class Store:
                 return list(record["cni_versions"])
         return None
 
-    def release(self, name: str, current: FoundPlugin) -> str:
-        """Return the release of the plugin, "" if no run needed to know it."""
-        known = self.manifest.versions.get(self._key(name), {})
-        return str(known.get("release", "")) if current.kind == FILE and known.get("sha256") == current.sha256 else ""
+    def release(self, name: str, sha256: str, path: str = "") -> str:
+        """Return the release of the plugin with this content, "" if it is not known; a file at *path* is asked."""
+        entry = self.entry(name) or {}
+        for record in (self.manifest.versions.get(self._key(name)), entry, *entry.get("history", ())):
+            if record and record.get("sha256") == sha256 and record.get("release"):
+                return str(record["release"])
+        # Imported late: only changes need it.
+        from . import packages
+
+        try:
+            return packages.release_of(os.path.realpath(path), VERSION_TIMEOUT) if os.path.isfile(path) else ""
+        except HostError:
+            return ""
 
     def ask(self, name: str, current: FoundPlugin) -> List[str]:
         """Return the spec versions; executes VERSION if they are not known. Raises HostError."""
@@ -249,6 +258,16 @@ def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
         return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
     except CNIError as error:
         raise HostError(f"{path} does not answer VERSION: {error}", code="plugin_failed") from error
+
+
+def release_facts(record: Mapping[str, Any]) -> Dict[str, str]:
+    """Return what a record of the manifest knows about where its file is from: its release, and who installed it."""
+    return {key: str(record[key]) for key in ("release", "installed_by") if record.get(key)}
+
+
+def without_release(entry: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return an entry of the manifest without what it knows about another file."""
+    return {key: value for key, value in entry.items() if key not in ("release", "installed_by")}
 
 
 def record_plugin(entries: Dict[str, Dict[str, Any]], path: str, entry: Record) -> None:

@@ -142,6 +142,11 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     return f"did you mean {near[0]!r}? Otherwise " if near else ""
 
 
+def release_numbers(release: str) -> Tuple[int, ...]:
+    """Return ``1.9.0`` as numbers, which compare in the right order."""
+    return tuple(int(part) for part in release.split("."))
+
+
 class Use(NamedTuple):
     """One place of a configuration that names a plugin: ``plugin`` is its type, ``file`` and ``pointer`` the place."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Tuple
 
-from ..binaries.usable import Binaries
+from ..binaries.usable import Binaries, release_numbers
 from ..commands import find_command
 from ..errors import HostError
 from ..kinds import text_of
@@ -125,7 +125,7 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries) -> Itera
         # The level `plugins` reports what is wrong with the binary.
         return
     release = str(memory["release"])
-    if release and numbers(release) >= numbers(advisory.fixed):
+    if release and release_numbers(release) >= release_numbers(advisory.fixed):
         return
     affected = (
         f"{path} is release {release}, which has"
@@ -135,8 +135,3 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries) -> Itera
     what = f"{affected} {advisory.name} {used}: {advisory.effect}"
     level, remedy = WARNING if release else INFO, f"install {advisory.fixed} or later"
     yield Finding(level, "known_vulnerability", what, remedy, placed.path, placed.pointer, vulnerability=advisory.name)
-
-
-def numbers(release: str) -> Tuple[int, ...]:
-    """Return ``1.9.0`` as numbers, which compare in the right order."""
-    return tuple(int(part) for part in release.split("."))

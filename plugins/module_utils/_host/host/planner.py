@@ -230,6 +230,11 @@ class HostPlanner:
         view.built_in = _built_in
         options = self._request.sections["plugins"]
         plan = plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
+        if plan.changed:
+            # Imported late: only changes have a class.
+            from ..networks.effects import classify_plugins
+
+            classify_plugins(plan, plan.expected(), options, view)
         if self._rehearse and plan.changed and not options["force"]:
             from ..trials.new_plugins import rehearse_before
 

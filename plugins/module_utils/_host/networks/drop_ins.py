@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ..confdir import ConfFile, drop_ins, sort_key
-from ..plan import DISRUPTIVE, SAFE
 from .difference import moved_plugins, readable_secret, same_json, would_change
 from .entries import ConfState
 from .execute import ABSENT, NOT_REQUESTED
@@ -53,14 +52,12 @@ class DropInFiles:
                 state.error("foreign_file", "this drop-in is unmanaged; move it away, or choose another 'file'", path)
             elif current is None or current.is_link or not same_json(current.text, text):
                 after[name] = self._planned(path, name, text)
-                step_class = _class(present.get(name), after[name])
                 before = None if current is None else current.text or b""
-                steps.append(partial(changes.put_drop_in, desired.name, name, target, before, text, step_class))
+                steps.append(partial(changes.put_drop_in, desired.name, name, target, before, text))
         for name in managed:
             if name not in desired.drop_ins and name in present:
                 text = present[name].text or b""
-                step_class = _class(present[name], None)
-                remove = partial(changes.remove_drop_in, desired.name, name, target, text, step_class, NOT_REQUESTED)
+                remove = partial(changes.remove_drop_in, desired.name, name, target, text, NOT_REQUESTED)
                 steps.append(remove)
                 del after[name]
         if after == present:
@@ -88,7 +85,7 @@ class DropInFiles:
             for name in map(os.path.basename, paths):
                 if name in present:
                     text = present.pop(name).text or b""
-                    state.plan.changes.remove_drop_in(network, name, "", text, DISRUPTIVE, ABSENT, "")
+                    state.plan.changes.remove_drop_in(network, name, "", text, ABSENT, "")
             state.drop_ins_after[network] = list(present.values())
 
     def _was_managed(self, network: str) -> bool:
@@ -100,7 +97,3 @@ class DropInFiles:
 
 def _plugins(files: Iterable[Optional[ConfFile]]) -> List[Dict[str, Any]]:
     return [plugin for file in files if file is not None for plugin in file.plugins]
-
-
-def _class(before: Optional[ConfFile], after: Optional[ConfFile]) -> str:
-    return DISRUPTIVE if moved_plugins(_plugins([before]), _plugins([after])) else SAFE

@@ -6,14 +6,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
 from ..kinds import text_of
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
-from .difference import difference_in_words, moved, shown_change, shown_conflist
+from .difference import difference_in_words, shown_change, shown_conflist
 
 ABSENT = "state is absent"
 NOT_REQUESTED = "is not one of the requested files"
@@ -23,8 +23,19 @@ PREVIOUS = "the previous file is wanted"
 ASIDE_SUFFIX = ".podwire-aside"
 
 
+class ReadChange(NamedTuple):
+    """What a step does to the files that runtimes read: which name it vacates, and which it fills ("": none).
+
+    ``drop_ins`` is the network whose drop-ins it changes.
+    """
+
+    vacates: str = ""
+    fills: str = ""
+    drop_ins: str = ""
+
+
 class ConfSteps:
-    """Adds steps to *plan* and executes them.
+    """Adds steps to *plan* and executes them. ``file_changes`` are those of them that change what runtimes read.
 
     The manifest has a file before the file goes live; after the steps, entries without a file are removed again.
     """
@@ -41,6 +52,7 @@ class ConfSteps:
         # The paths that were managed before the steps.
         self._known: Set[str] = set()
         self._directory: Optional[Directory] = None
+        self.file_changes: List[Tuple[Step, ReadChange]] = []
 
     def path(self, name: str) -> str:
         return os.path.join(self.conf_dir, name)
@@ -55,7 +67,7 @@ class ConfSteps:
         def action() -> None:
             make_directory(self.conf_dir, 0o755)
 
-        self._step("make_directory", self.conf_dir, SAFE, "does not exist", (None, {"mode": "0755"}), action)
+        self._step("make_directory", self.conf_dir, "does not exist", (None, {"mode": "0755"}), action)
 
     def put(
         self,
@@ -63,7 +75,6 @@ class ConfSteps:
         network: str,
         before: Optional[bytes],
         after: bytes,
-        step_class: str,
         replaces: bool,
         users: str = "",
     ) -> None:
@@ -82,11 +93,12 @@ class ConfSteps:
             self._loaded(path)
 
         if replaces:
-            reason = difference_in_words(before, after) + _moves(users)
-            self._step("write", path, step_class, reason, shown_change(before, after), action)
+            states: Tuple[Any, Any] = shown_change(before, after)
+            reason = difference_in_words(before, after)
+            self._step("write", path, reason, states, action, users, ReadChange(fills=name))
         else:
-            reason = "does not exist" + _moves(users)
-            self._step("create", path, step_class, reason, (None, shown_conflist(after)), action)
+            states = None, shown_conflist(after)
+            self._step("create", path, "does not exist", states, action, users, ReadChange(fills=name))
 
     def rename(self, old: str, new: str, network: str) -> None:
         """Rename a managed file; the new name is free, or that of a file adopted just before."""
@@ -108,7 +120,8 @@ class ConfSteps:
             self._open().rename(old, new)
             self._loaded(new_path)
 
-        self._step("rename", old_path, SAFE, f"want the name {new}", ({"path": old_path}, {"path": new_path}), action)
+        states = {"path": old_path}, {"path": new_path}
+        self._step("rename", old_path, f"want the name {new}", states, action, change=ReadChange(old, new))
 
     def adopt(self, name: str, network: str, text: bytes) -> None:
         """Adopt an unmanaged file, which holds *text*. The original is kept before the manifest has the file."""
@@ -122,7 +135,7 @@ class ConfSteps:
             self.manifest.networks[path] = entry
             self.manifest.save()
 
-        self._step("adopt", path, SAFE, "is not managed yet", ({"managed": False}, {"managed": True}), action)
+        self._step("adopt", path, "is not managed yet", ({"managed": False}, {"managed": True}), action)
 
     def set_attributes(self, name: str, before: Attributes) -> None:
         def action() -> None:
@@ -136,7 +149,7 @@ class ConfSteps:
         from ..changes import change_in_words
 
         states = _describe(before), _describe(self.attributes)
-        self._step("set_attributes", self.path(name), SAFE, change_in_words(*states), states, action)
+        self._step("set_attributes", self.path(name), change_in_words(*states), states, action)
 
     def remove(self, name: str, before: Optional[bytes], reason: str = ABSENT) -> None:
         """Remove a managed file. If it replaced an adopted one, the original is written again, set aside."""
@@ -150,7 +163,8 @@ class ConfSteps:
                 self._return_original(name, network, original)
             self._open().remove(name)
 
-        self._step("remove", path, DISRUPTIVE, reason, (shown_conflist(before or b""), None), action)
+        states = shown_conflist(before or b""), None
+        self._step("remove", path, reason, states, action, change=ReadChange(name))
 
     def put_drop_in(
         self,
@@ -159,7 +173,6 @@ class ConfSteps:
         conflist: str,
         before: Optional[bytes],
         after: bytes,
-        step_class: str,
         users: str,
     ) -> None:
         """Write a drop-in of *network*, whose file is *conflist*; *before* is the present content, None for none.
@@ -180,15 +193,13 @@ class ConfSteps:
                 write(directory, name, after, self.attributes)
 
         if before is None:
-            reason = "does not exist" + _moves(users)
-            self._step("create", path, step_class, reason, (None, shown_conflist(after)), action)
+            states: Tuple[Any, Any] = None, shown_conflist(after)
+            self._step("create", path, "does not exist", states, action, users, ReadChange(drop_ins=network))
         else:
-            reason = difference_in_words(before, after) + _moves(users)
-            self._step("write", path, step_class, reason, shown_change(before, after), action)
+            reason, states = difference_in_words(before, after), shown_change(before, after)
+            self._step("write", path, reason, states, action, users, ReadChange(drop_ins=network))
 
-    def remove_drop_in(
-        self, network: str, name: str, conflist: str, before: bytes, step_class: str, why: str, users: str
-    ) -> None:
+    def remove_drop_in(self, network: str, name: str, conflist: str, before: bytes, why: str, users: str) -> None:
         """Remove a managed drop-in, and its folder if nothing else is in it. *users* are those that this moves."""
         folder = self.path(network)
         path = os.path.join(folder, name)
@@ -201,7 +212,8 @@ class ConfSteps:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
-        self._step("remove", path, step_class, why + _moves(users), (shown_conflist(before), None), action)
+        states = shown_conflist(before), None
+        self._step("remove", path, why, states, action, users, ReadChange(drop_ins=network))
 
     def write_again(self, name: str, text: bytes, states: Tuple[Any, Any]) -> None:
         """Write a managed file with the content that it has, so that runtimes notice its drop-ins."""
@@ -212,7 +224,7 @@ class ConfSteps:
             write(self._open(), name, text, self.attributes)
             self._loaded(path)
 
-        self._step("write", path, SAFE, "runtimes read its drop-ins only when it is written", states, action)
+        self._step("write", path, "runtimes read its drop-ins only when it is written", states, action)
 
     def _unload(self, conflist: str) -> None:
         """Record that runtimes have not noticed the drop-ins of a file, before they change."""
@@ -240,7 +252,8 @@ class ConfSteps:
             if managed:
                 self.manifest.networks.pop(path, None)
 
-        self._step("set_aside", path, DISRUPTIVE, reason, ({"path": path}, {"path": self.path(aside)}), action)
+        states = {"path": path}, {"path": self.path(aside)}
+        self._step("set_aside", path, reason, states, action, change=ReadChange(name))
 
     def bring_back(
         self,
@@ -271,10 +284,10 @@ class ConfSteps:
             if not managed:
                 self.manifest.networks.pop(path, None)
 
-        if replaced is None:
-            self._step("restore", path, SAFE, reason, ({"path": self.path(aside)}, {"path": path}), action)
-        else:
-            self._step("restore", path, DISRUPTIVE, reason, shown_change(replaced, text or b""), action)
+        states: Tuple[Any, Any] = {"path": self.path(aside)}, {"path": path}
+        if replaced is not None:
+            states = shown_change(replaced, text or b"")
+        self._step("restore", path, reason, states, action, change=ReadChange(fills=name))
 
     def restore_original(
         self,
@@ -303,17 +316,16 @@ class ConfSteps:
                 self._open().remove(current)
             self.manifest.networks.pop(managed, None)
 
-        step_class = DISRUPTIVE if moved(*texts) else SAFE
-        self._step("restore", path, step_class, PREVIOUS + _moves(users), shown_change(*texts), action)
+        self._step("restore", path, PREVIOUS, shown_change(*texts), action, users, ReadChange(current, name))
 
     def remove_aside(self, aside: str) -> None:
         """Remove a managed file that was set aside."""
         path = self.path(aside)
-        self._step("remove", path, SAFE, ABSENT, ({"path": path}, None), lambda: self._open().remove(aside))
+        self._step("remove", path, ABSENT, ({"path": path}, None), lambda: self._open().remove(aside))
 
     def leave(self, name: str, reason: str, before: Any, after: Any) -> None:
         """Report what another program has done to a managed file, and leave it."""
-        self._step("leave", self.path(name), FOREIGN, reason, (before, after), lambda: None)
+        self._plan.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None, reason=reason))
 
     def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, desired: bytes) -> None:
         """Report that a running program has added *plugins* to the conflist *desired*, which makes it *text*."""
@@ -327,9 +339,21 @@ class ConfSteps:
         self._touched.add(path)
 
     def _step(
-        self, kind: str, target: str, step_class: str, reason: str, states: Tuple[Any, Any], action: Callable[[], None]
+        self,
+        kind: str,
+        target: str,
+        reason: str,
+        states: Tuple[Any, Any],
+        action: Callable[[], None],
+        users: str = "",
+        change: Optional[ReadChange] = None,
     ) -> None:
-        self._plan.add(Step(kind, target, step_class, *states, action, reason=reason))
+        """Add a step, which is disruptive if it moves *users*; its *change* decides later (see :mod:`effects`)."""
+        step_class = DISRUPTIVE if users else SAFE
+        step = Step(kind, target, step_class, *states, action, reason=reason + (f"; moves {users}" if users else ""))
+        self._plan.add(step)
+        if change is not None:
+            self.file_changes.append((step, change))
 
     # ---- applying
 
@@ -420,10 +444,6 @@ class ConfSteps:
         with self.manifest.kept(original["sha256"]) as source:
             attributes = Attributes(original["mode"], original["uid"], original["gid"])
             stage(self._open(), name, source, attributes).publish()
-
-
-def _moves(users: str) -> str:
-    return f"; moves {users}" if users else ""
 
 
 def _describe(attributes: Attributes) -> Dict[str, Any]:

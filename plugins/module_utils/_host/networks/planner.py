@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..binaries.usable import Binaries
@@ -14,7 +15,7 @@ from ..errors import HostError
 from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..kinds import text_of
-from ..plan import DISRUPTIVE, SAFE
+from ..plan import FOREIGN
 from ..problems import ERROR, WARNING, Finding, error_of, errors_of, strict
 from ..runtimes.effective import Effective
 from ..secrets import mask
@@ -89,6 +90,8 @@ class ConfPlanner:
                 self._removals().note_packages()
         self.binaries.forget_missing()
         self._try(self._find_effective, planned)
+        if any(step.step_class != FOREIGN for step in self.plan.steps):
+            self._try(self._classify, planned)
         self._finish()
         return self.plan
 
@@ -217,6 +220,21 @@ class ConfPlanner:
         requested = any(key[0] == network for key, exists in self.view.requested.items() if exists)
         return requested or bool(self.state.attached(network))
 
+    def _classify(self, files: Sequence[ConfFile]) -> None:
+        """Give the steps the class of their effects, on all runtimes of the host, whatever the request names."""
+        from .effects import ConfEffects
+
+        request, state = self.request, self.state
+        judge = partial(Effective, None, request.conf_dir, request.bin_dirs)
+        effects = ConfEffects(
+            request.conf_dir,
+            list(state.files.values()),
+            files,
+            state.drop_ins,
+            lambda some, folder_of: judge(some, self.view, folder_of=folder_of),
+        )
+        effects.classify(self.plan.changes.file_changes)
+
     def _has_use(self, finding: Finding, files: Sequence[ConfFile]) -> bool:
         """Tell whether attachments of this collection use a directory that no runtime reads, or an error says so."""
         if finding.code != "conf_dir_unused":
@@ -308,8 +326,7 @@ class ConfPlanner:
                 why = "its attachments were made with another configuration"
                 users = self.state.refuse_attached(desired.name, target, why, text)
             self.state.contents[target] = text
-            step_class = DISRUPTIVE if users else SAFE
-            plan.changes.put(target, desired.name, None, text, step_class, replaces=False, users=users)
+            plan.changes.put(target, desired.name, None, text, replaces=False, users=users)
             return "created"
         if current.is_link or not same_json(current.text, text):
             renamed = not held and current.network is not None and current.network != desired.name
@@ -320,9 +337,8 @@ class ConfPlanner:
                 users = self.state.refuse_attached(str(current.network), target, why)
             if words and not held:
                 users = self.state.refuse_attached(desired.name, target, would_change(words), text) or users
-            step_class = DISRUPTIVE if words or held else SAFE
             self.state.contents[target] = text
-            plan.changes.put(target, desired.name, current.text, text, step_class, replaces=True, users=users)
+            plan.changes.put(target, desired.name, current.text, text, replaces=True, users=users)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
             self.state.contents[target] = current.text or b""

@@ -7,8 +7,15 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store, versions
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
+    batch,
+    outcome,
+    packages,
+    store,
+    versions,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.removal import plan_absent, plan_restored
@@ -41,6 +48,13 @@ class Host:
         self.lock = str(folder / "run" / "lock")
         self.asked = []
 
+    @staticmethod
+    def release(path, _timeout):
+        """Return what a plugin prints about itself: the release in its content."""
+        with open(path, "rb") as stream:
+            found = re.search(rb"v(\d+\.\d+\.\d+)", stream.read())
+        return found.group(1).decode() if found else ""
+
     def version(self, path, argv0=None):
         self.asked.append(argv0 or path)
         with open(path, "rb") as stream:
@@ -52,13 +66,17 @@ class Host:
     def manifest(self):
         return Manifest(self.state)
 
-    def present(self, files, check=False, shipped=None, attributes=MINE, archive=None, force=False, release=""):
+    def present(
+        self, files, check=False, shipped=None, attributes=MINE, archive=None, force=False, release="", by="", folder=""
+    ):
         wanted = WantedPlugins(
             {name: sha(content) for name, content in files.items()},
             archive,
             lambda names: ((name, io.BytesIO(files[name])) for name in names),
             files if shipped is None else shipped,
             release,
+            installed_by=by,
+            folder=folder,
         )
         where = Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
         return explained(plan_present(self.bin_dir, wanted, attributes, HostView(self.manifest()), check, where))
@@ -107,3 +125,4 @@ class Host:
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(outcome, "check_directory", lambda path, refuse, check_mode: None)
+        monkeypatch.setattr(packages, "release_of", self.release)

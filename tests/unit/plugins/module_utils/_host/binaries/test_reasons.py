@@ -29,7 +29,7 @@ def test_another_release(plugin_host, monkeypatch):
     (known,) = manifest.versions.values()
     known["release"] = "1.6.2"
     manifest.save()
-    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["is release 1.6.2, want 1.9.1"]
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["1.6.2 to 1.9.1"]
     assert reasons(plugin_host.present(NEWER, release="1.6.2")) == ["sha256 differs from 1.6.2"]
     assert reasons(plugin_host.present(NEWER)) == ["its content differs"]
     # What is known is about the file that was there.
@@ -59,4 +59,5 @@ def test_a_removal_and_a_restoration(plugin_host):
     plugin_host.apply(plugin_host.present(BRIDGE))
     plugin_host.apply(plugin_host.present(dict(NEWER, tap=NEW["tap"])))
     assert reasons(plugin_host.absent("bridge")) == ["state is absent"]
-    assert reasons(plugin_host.restored()) == ["the previous file is wanted", "it replaced no file"]
+    text = "the previous file is wanted; it no longer supports CNI 1.1.0, a downgrade"
+    assert reasons(plugin_host.restored()) == [text, "it replaced no file"]

@@ -93,6 +93,7 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(processes, "processes", lambda *_names, **_options: [])
         monkeypatch.setattr(packages, "packages_of", lambda paths: {})
+        monkeypatch.setattr(packages, "release_of", lambda path, timeout: "")
 
     @staticmethod
     def version(path, argv0=None):

@@ -41,16 +41,22 @@ def unset(name="", file=None):
 
 
 class Host:
-    """``processes`` are the daemons that run: name of the process -> its id."""
+    """``processes`` are the daemons that run: name of the process -> its id; ``runtimes`` those that are found."""
 
     def __init__(self, root, monkeypatch):
         self.conf_dir = root / "net.d"
         self.processes = {}
         self.state = str(root / "state")
         self.cache = str(root / "cache")
-        monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
+        self.runtimes = []
+        monkeypatch.setattr(planner, "HostView", self.view)
         monkeypatch.setattr(processes, "processes", self._processes)
         monkeypatch.setattr(removals, "packages_of", lambda paths: {})
+
+    def view(self):
+        view = HostView(Manifest(self.state))
+        view.runtimes = list(self.runtimes)
+        return view
 
     def _processes(self, *names, seeing):
         assert seeing == str(self.conf_dir), "owners run in containers that have the directory"

@@ -123,8 +123,8 @@ def test_a_removed_network_takes_its_own_with_it(conf_host):
     plan = conf_host.run(unwant("a"))
     assert steps(plan) == [
         ("remove", "10-a.conflist", "disruptive"),
-        ("remove", "10-x.conf", "disruptive"),
-        ("remove", "20-y.conf", "disruptive"),
+        ("remove", "10-x.conf", "safe"),
+        ("remove", "20-y.conf", "safe"),
     ]
     assert (folder(conf_host), folder(conf_host, "b")) == (None, ["10-x.conf", "20-y.conf"])
     assert not [path for path in conf_host.manifest().networks if "/a/" in path]

@@ -90,7 +90,7 @@ def test_our_second_file_of_one_network_goes(conf_host):
     manifest.networks[str(conf_host.conf_dir / "20-a.conflist")] = {"network": "a", "sha256": "", "original": None}
     manifest.save()
     conf_host.put("20-a.conflist", text("a"))
-    assert steps(conf_host.run(want("a"))) == [("remove", "20-a.conflist", "disruptive")]
+    assert steps(conf_host.run(want("a"))) == [("remove", "20-a.conflist", "safe")]
 
 
 # ---- files of others

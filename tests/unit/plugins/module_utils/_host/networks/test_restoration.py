@@ -68,7 +68,7 @@ def test_a_managed_file_goes_when_its_network_is_in_an_unmanaged_one(conf_host):
     conf_host.run(want("b"))
     conf_host.put("87-b.conflist", text("b"))
     plan = conf_host.run(unset("b"))
-    assert (steps(plan), actions(plan)) == ([("remove", "10-b.conflist", "disruptive")], ["removed"])
+    assert (steps(plan), actions(plan)) == ([("remove", "10-b.conflist", "safe")], ["removed"])
     assert conf_host.files() == ["87-b.conflist"]
 
 
@@ -94,7 +94,7 @@ def test_a_network_of_ours_gives_way_to_the_file_that_was_before(conf_host):
     conf_host.put("87-a.conflist", text("a", mtu=1))
     conf_host.run(want("a"), exclusive=True)
     plan = conf_host.run(unset("a"))
-    assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("remove", "10-a.conflist", "disruptive")]
+    assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("remove", "10-a.conflist", "safe")]
     assert conf_host.files() == ["87-a.conflist"]
     assert conf_host.manifest().networks == {}
 
@@ -103,7 +103,7 @@ def test_a_file_comes_back_to_the_place_that_ours_took(conf_host):
     conf_host.put("10-a.conflist", text("a", mtu=1))
     conf_host.run(want("a"), exclusive=True)
     plan = conf_host.run(unset("a"))
-    assert steps(plan) == [("restore", "10-a.conflist", "disruptive")]
+    assert steps(plan) == [("restore", "10-a.conflist", "safe")]
     assert conf_host.files() == ["10-a.conflist"]
     assert conf_host.read("10-a.conflist") == text("a", mtu=1)
     assert conf_host.manifest().networks == {}

@@ -78,9 +78,10 @@ def test_secrets_are_masked(conf_dir):
     assert "s3cr3t" not in json.dumps(plan(conf_dir, WantedNetwork("b", False)).effective)
 
 
-def test_nobody_looks_for_runtimes_if_none_are_named(conf_dir, monkeypatch):
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: 1 / 0)
+def test_nobody_looks_for_runtimes_if_none_are_named_and_nothing_changes(conf_dir, monkeypatch):
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: 1 / 0)
+    assert plan(conf_dir, runtimes=[]).effective == []
 
 
 @pytest.mark.parametrize(
