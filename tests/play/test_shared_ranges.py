@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.podwire.cni.tests.host.host import sh
+
 RANGE = {"subnet": "192.0.2.0/24", "rangeStart": "192.0.2.170", "rangeEnd": "192.0.2.190"}
 STARTS = {"rangeStart": "{{ lan_start }}", "rangeEnd": "{{ lan_end }}"}
 
@@ -134,3 +136,33 @@ def test_cni_host_says_so_and_strict_makes_it_an_error(site):
         task["ignore_errors"] = True
     results = site.play(*strict).of("podwire.cni.cni_conf")
     assert [result.get("code") for result in results] == ["shared_range"] * 2 + [None] * 2
+
+
+def test_two_hosts_that_have_given_out_one_address_need_attention(controller, generations):
+    """Both hosts are this machine, each with networks, leases and a container of its own, on one interface."""
+    ipam = {"type": "host-local", "ranges": [[RANGE]], "dataDir": "{{ here }}/leases"}
+    variables = {
+        "ansible_connection": "local",
+        "here": "{{ inventory_dir }}/{{ inventory_hostname }}",
+        "cni_conf_dir": "{{ here }}/net.d",
+        "cni_cache_dir": "{{ here }}/cache",
+        "cni_bin_dirs": [str(generations["new"])],
+        "cni_networks": [{"name": "lan", "conflist": conflist(master="lan9", ipam=ipam)}],
+        "cni_netns": ["lan-{{ inventory_hostname }}"],
+        "cni_attachments": [{"network": "lan", "container_id": "c", "netns": "lan-{{ inventory_hostname }}"}],
+        "cni_report_dir": "{{ inventory_dir }}/report",
+    }
+    site = controller({"all": {"children": {"web": {"hosts": {"w1": {}, "w2": {}}, "vars": variables}}}})
+    sh("ip link add lan9 up type veth peer name lan8; ip link set lan8 up; ip address add 192.0.2.1/24 dev lan9")
+    try:
+        run = site.run("bootstrap", cni_hosts="web")
+        assert run.of("podwire.cni.cni_host")
+        run = site.run("drift")
+        hosts = site.reported()
+        assert {host["status"] for host in hosts.values()} == {"clean"}
+        for host in hosts.values():
+            (reason,) = [reason for reason in host["attention"] if reason["code"] == "duplicate_address"]
+            assert reason["message"].startswith("lan: 192.0.2.170 is in use twice: w1 and w2 use the same addresses")
+        assert "2 of 2 hosts need attention" in run.stdout
+    finally:
+        sh("ip link delete lan9; ip -all netns delete")

@@ -90,7 +90,8 @@ def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inve
         except BadRecord as error:
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
-    looks = (HostNetworks(host["host"], texts(host.get("groups")), table(host["info"])) for host in hosts)
+    known = (host for host in hosts if not _is_stale(host, time, max_age))
+    looks = (HostNetworks(host["host"], texts(host.get("groups")), table(host["info"])) for host in known)
     order, across = list(CODES), reasons_across([use for look in looks for use in look.uses()])
     for index, host in enumerate(hosts):
         found = [*_reasons(host, time, max_age), *across.get(host["host"], ())]
@@ -200,9 +201,13 @@ def _reasons(record: Record, time: str, max_age: float) -> Iterator[tuple[str, s
     if cut:
         fields = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
         yield CUT, f"its record was too large or not valid; values that were left out or shortened: {fields}"
-    then, present = seconds(record["time"]), seconds(time)
-    if max_age and then is not None and present is not None and present - then > max_age * 86400:
+    if _is_stale(record, time, max_age):
         yield STALE, f"last inspected on {record['time']}"
+
+
+def _is_stale(record: Record, time: str, max_age: float) -> bool:
+    then, present = seconds(record["time"]), seconds(time)
+    return bool(max_age) and then is not None and present is not None and present - then > max_age * 86400
 
 
 # ---- times

@@ -12,6 +12,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Name
 
 from ..addresses import packed
 from ..kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
+from ..netlink import MAIN_TABLE
 from ..ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
 
 DUPLICATE = "duplicate_address"
@@ -23,7 +24,8 @@ Reason = Tuple[str, str, Iterable[str]]
 """The code and message of a reason for attention, and the names of its hosts."""
 RANGE, IN_USE, OF_HOST = "range", "in use", "of the host"
 # Kinds of interfaces that do not lead out of a host; as a port of a bridge, also the host end of a container.
-_PRIVATE, _OF_CONTAINERS = ("dummy", "ifb"), ("veth", "tun")
+_PRIVATE = ("dummy", "ifb")
+_INNER = (*_PRIVATE, "veth", "tun")
 _DEFAULTS = ("0.0.0.0/0", "::/0")
 _MOST_LISTED = 3
 
@@ -83,7 +85,15 @@ class HostNetworks:
         self._host, self._groups, self._info = host, groups, info
         kernel = object_of(info, "kernel")
         self._links = {text_of(link, "name"): link for link in _rows(kernel, "links")}
-        self._routes = _rows(kernel, "routes")
+        self._ports = {text_of(link, "master") for link in self._links.values() if link.get("kind") not in _INNER}
+        self._default = "that of the default route"
+        for route in reversed(_rows(kernel, "routes")):
+            device = text_of(route, "device")
+            if text_of(route, "dst") in _DEFAULTS and route.get("table") == MAIN_TABLE:
+                self._default = device
+            # What is behind a router is outside, too.
+            self._ports.update([device] if route.get("gateway") else [])
+        self._in_use = self._addresses_in_use()
 
     def uses(self) -> Iterator[HostNetwork]:
         for row in _rows(self._info, "conf"):
@@ -114,7 +124,8 @@ class HostNetworks:
             spans += [
                 _span(str(address.ip), OF_HOST) for address in addresses if not vlan and address.ip not in routers
             ]
-            spans += [_span(address, IN_USE) for address in self._in_use(network) if packed(address)]
+            # A network in two files has its containers once.
+            spans += [_span(address, IN_USE) for address in self._in_use.pop(network, ()) if packed(address)]
         return HostNetwork(
             self._host,
             self._groups,
@@ -136,26 +147,22 @@ class HostNetworks:
         name = bridge_of(plugin) or text_of(plugin, kind.parent or "bridge")
         if name or not kind.default_parent:
             return name
-        devices = [text_of(route, "device") for route in self._routes if text_of(route, "dst") in _DEFAULTS]
-        return devices[0] if devices else "that of the default route"
+        return self._default
 
     def _leads_out(self, name: str, link: Mapping[str, Any], plugin: Mapping[str, Any]) -> bool:
         if kind_of(plugin).parent and link.get("kind") != "bridge":
             return link.get("kind") not in _PRIVATE
-        if not link and kind_of(plugin).parent == "":
-            return _has_router_outside(plugin)
-        ports = [port.get("kind") for port in self._links.values() if port.get("master") == name]
-        behind = any(route.get("device") == name and route.get("gateway") for route in self._routes)
-        return behind or any(kind not in (*_PRIVATE, *_OF_CONTAINERS) for kind in ports)
+        return name in self._ports if link else _has_router_outside(plugin)
 
-    def _in_use(self, network: str) -> Iterator[str]:
-        """Yield the addresses that containers of a network have."""
+    def _addresses_in_use(self) -> Dict[str, List[str]]:
+        """Return the addresses that containers of each network have."""
         dead = {text_of(row, "container_id") for row in _rows(self._info, "garbage") if row.get("collectable") is True}
-        pools = [row for row in _rows(self._info, "pools") if row.get("network") == network]
-        attached = [row for row in _rows(self._info, "attachments") if row.get("network") == network]
-        for row in [*(owner for pool in pools for owner in _rows(pool, "owners")), *attached]:
+        held = [(pool, owner) for pool in _rows(self._info, "pools") for owner in _rows(pool, "owners")]
+        in_use: Dict[str, List[str]] = defaultdict(list)
+        for network, row in [*held, *((row, row) for row in _rows(self._info, "attachments"))]:
             if row.get("netns_state") not in ("gone", "other") and text_of(row, "container_id") not in dead:
-                yield from (ip.partition("/")[0] for ip in _texts(row, "ips"))
+                in_use[text_of(network, "network")] += [ip.partition("/")[0] for ip in _texts(row, "ips")]
+        return in_use
 
 
 def _has_router_outside(plugin: Mapping[str, Any]) -> bool:

@@ -7,7 +7,12 @@ import random
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.lans import DIFFERENT, DUPLICATE, SHARED
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.lans import (
+    DIFFERENT,
+    DUPLICATE,
+    SHARED,
+    HostNetworks,
+)
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import causes_of
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet, level, summary_of_fleet
@@ -161,7 +166,10 @@ def test_static_addresses_are_ranges_of_one_address():
 
 def test_the_interface_of_the_default_route_is_the_master_if_none_is_written():
     chain = {key: value for key, value in MACVLAN.items() if key != "master"}
-    routes = [{"dst": "0.0.0.0/0", "device": "eth0", "table": 254}]
+    routes = [
+        {"dst": "0.0.0.0/0", "device": "wan1", "table": 100},
+        {"dst": "0.0.0.0/0", "device": "eth0", "table": 254},
+    ]
 
     def with_route(number, subnet):
         links = [{**ETH0, "addresses": [f"{subnet}.{number}/24"]}]
@@ -257,6 +265,30 @@ def test_the_addresses_of_the_interface_below_are_not_in_its_vlans():
 
 def test_one_host_never_conflicts_with_itself():
     assert codes(host(1, used=["192.0.2.171", "192.0.2.172"])) == [[]]
+
+
+def test_a_host_that_was_not_inspected_lately_is_not_compared():
+    times = ("2026-11-01T00:00:00Z", "2026-11-20T00:00:00Z", "2026-11-20T00:00:00Z")
+    records = [{**host(number), "time": time} for number, time in enumerate(times, 1)]
+    report = fleet(records, "2026-11-21T00:00:00Z")
+    assert [[reason["code"] for reason in host["attention"]] for host in report["hosts"]] == [
+        ["stale"],
+        [SHARED],
+        [SHARED],
+    ]
+
+
+def test_an_address_counts_once_whatever_files_a_network_has():
+    rows = 3000
+    links = [{"name": f"br{number}", "kind": "bridge", "master": "br0"} for number in range(rows)]
+    conf = [{"network": f"n{number % 3}", "config": {**bridge(), "bridge": f"br{number}"}} for number in range(rows)]
+    owners = [{"container_id": "c", "ips": [f"10.0.{number >> 8}.{number & 255}"]} for number in range(rows)]
+    pools = [{"network": f"n{number % 3}", "owners": [owner]} for number, owner in enumerate(owners)]
+    routes = [{"dst": f"10.{number}.0.0/16", "gateway": "10.0.0.1", "device": f"br{number}"} for number in range(rows)]
+    uses = list(
+        HostNetworks("h", (), {"conf": conf, "pools": pools, "kernel": {"links": links, "routes": routes}}).uses()
+    )
+    assert len(uses) == rows and sum(len(use.spans) for use in uses) == 2 * rows
 
 
 # ---- networks that differ
