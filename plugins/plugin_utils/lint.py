@@ -58,7 +58,8 @@ def problems_of(path: str) -> list[Finding]:
     ending = extension(os.path.basename(name))
     is_in_directory = os.path.basename(os.path.dirname(path)) == "net.d"
     starts_json = text.lstrip("\ufeff \t\r\n").startswith("{")
-    if ending in MANIFESTS or (ending not in EXTENSIONS and re.search(rf"^\s*kind: {KIND}\s*$", text, re.MULTILINE)):
+    is_manifest = not ending and not text.startswith("#!") and re.search(rf"^\s*kind: {KIND}\s*$", text, re.MULTILINE)
+    if ending in MANIFESTS or is_manifest:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
         return _network(path, text)
@@ -97,7 +98,8 @@ def problems_between(paths: Sequence[str]) -> list[Finding]:
         if extension(name) in EXTENSIONS and os.path.isfile(path):
             text = _read(path)
             file = ConfFile(name, path, b"" if isinstance(text, Finding) else text.encode("utf-8"))
-            if is_network_text(file.text.decode("utf-8") if file.text else "", ""):
+            text = file.text.decode("utf-8") if file.text else ""
+            if is_network_text(text, "") and masked(text).text == text:
                 directories.setdefault(directory, []).append(file)
     return [
         finding

@@ -25,7 +25,7 @@ _STATEMENT = re.compile(
     r"-?\s*([#^/!]|\$\w+(\s*,\s*\$\w+)?\s*:?=|else\b|(end|break|continue)\s*-?\Z|(if|range|with|define|block)\s+[^|\s])"
 )
 _KEY = re.compile(r"[\w.-]+:(\s|\Z)|- ")
-_HALF = re.compile(r"\{\{|\}\}\}?\s*\Z|\{%|<%|\$\{")
+_HALF = re.compile(r"\{\{|\{%|<%|\$\{")
 # Beside its letters, the words of a value in JSON that has no quotes.
 _TOKEN = re.compile(
     rf"""(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<run>[#]?[\w./+-]*{HIDDEN}(?:[\w./+{HIDDEN}-]|:(?=\w))*)|(?P<sign>[\[\]{{}},:])|[^\s"]""",

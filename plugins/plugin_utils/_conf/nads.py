@@ -75,7 +75,8 @@ class _Place:
 
 def is_definition(value: dict[str, Any], is_document: bool) -> bool:
     """Tell whether an object is a NetworkAttachmentDefinition: others name its kind, or have its schema."""
-    return value.get("kind") == KIND and (is_document or "metadata" in value)
+    needed = {"apiVersion", "metadata", "spec"} if is_document else {"metadata"}
+    return value.get("kind") == KIND and bool(needed.intersection(value))
 
 
 def _misspelled(value: dict[str, Any]) -> Optional[str]:
@@ -153,7 +154,7 @@ class CheckedNads:
                 if self._mixed and (is_half(part.text) or is_open.intersection(part.numbers)):
                     text = "this is a template; it was not checked, because it is no YAML before it is rendered"
                     self.problems.append(Finding(INFO, "template", text, "", self._label, "", *error.position))
-                else:
+                elif not self._mixed or KIND in part.text:
                     self._error("yaml_invalid", f"this is not YAML: {error}", self._label, "", error.position)
                 continue
             if document.value not in (None, ""):

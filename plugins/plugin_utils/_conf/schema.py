@@ -13,6 +13,7 @@ from ...module_utils._host.checks.formats import FORMATS
 from ...module_utils._host.checks.ipam import before, exchanged, ipam_findings
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils._host.spelling import meant
+from ...module_utils._host.templates import HIDDEN
 from .fold import LIMIT, Folded
 from .schema_files import Schema, resolved, shape, types
 from .syntax import member
@@ -101,7 +102,11 @@ def _check_type(
     rules: Callable[[dict[str, Any]], Iterator[Fault]],
 ) -> _Outcome:
     """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
-    findings = [_unknown(kind, what, known, at)] if kind and kind not in known and "/" not in kind else []
+    findings = (
+        [_unknown(kind, what, known, at)]
+        if kind and kind not in known and "/" not in kind and HIDDEN not in kind
+        else []
+    )
     anything = _ANY_PLUGIN if what == "plugin" else _ANY_IPAM
     value, own, inner = _check(known.get(kind, anything), data, kind or "the plugin", at, task, task.partial)
     if kind == "host-local":

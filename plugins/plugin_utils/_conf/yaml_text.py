@@ -27,6 +27,7 @@ _QUOTED = {
     '"': re.compile(r"\\(?:x..|u.{4}|U.{8}|\n|.)|[^\s\\]", re.DOTALL),
     "'": re.compile(r"''|\S"),
 }
+_NOT_YAML = re.compile("[\t\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _PLAIN = re.compile(r"\S")
 _BLANK_ESCAPES = ("\\n", "\\t", "\\r", "\\ ", "\\\n", "\\\t")
 
@@ -68,9 +69,10 @@ class YamlDocument:
     """``value`` of one document, and where its values are. Raises NotYaml."""
 
     def __init__(self, part: Part) -> None:
-        # What is a line break to YAML only would have no line. JSON is YAML, except for tabs between its values.
+        # What is a line break to YAML only would have no line. JSON is YAML, except for some characters.
         text = re.sub(r"\r(?!\n)|[\x85\u2028\u2029]", " ", part.text)
-        text = text.replace("\t", " ") if text.lstrip().startswith(("{", "[")) else text
+        if re.match(r"(?:---)?\s*[\[{]", text):
+            text = _NOT_YAML.sub(" ", text)
         self._lines = part.lines
         self._text = text
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]

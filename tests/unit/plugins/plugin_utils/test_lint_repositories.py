@@ -180,6 +180,12 @@ def test_what_nobody_can_read_before_it_is_rendered_is_an_info(lint_files, text)
     assert [entry[3:] for entry in lint_files({"a.conflist": text})] == [("info", "template")]
 
 
+@pytest.mark.parametrize("end", [",}}", "}}}", "]}}", "}} // comment"])
+def test_json_that_is_no_template_is_still_an_error(lint_files, end):
+    text = '{"cniVersion": "1.0.0", "type": "bridge", "name": "a", "ipam": {"type": "dhcp"' + end
+    assert [entry[3] for entry in lint_files({"net.d/a.conf": text, "a.yaml": nad(f"'{text}'")})] == ["error", "error"]
+
+
 def test_yaml_that_is_no_template_is_still_an_error(lint_files):
     assert codes(lint_files({"a.yaml": nad("{")})) == ["yaml_invalid"]
 
@@ -206,6 +212,10 @@ NO_NETWORKS = {
     "crd.yaml": "kind: CustomResourceDefinition\nspec: {names: {kind: NetworkAttachmentDefinition}}\n",
     "role.yaml": "kind: ClusterRole\nrules: [{resources: [network-attachment-definitions]}]\n",
     "patch.yaml": "patches:\n- target: {kind: NetworkAttachmentDefinition, name: a}\n  path: p.yaml\n",
+    "types.yaml": 'kind: "NetworkAttachmentDefinition"\napi_family: "k8s.cni.cncf.io"\nlistview: {name: a}\n',
+    "manual.md": "Write\n\n```yaml\nkind: NetworkAttachmentDefinition\nspec: {config: '...'}\n```\n",
+    "apply.sh": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
+    "apply": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
     "owner.yaml": "kind: Pod\nmetadata: {ownerReferences: [{kind: NetworkAttachmentDefinition, name: a, uid: b}]}\n",
     "multus.yaml": 'kind: ConfigMap\nmetadata: {name: a}\ndata:\n  daemon-config.json: |\n    {"cniVersion": "1.0.0",\n'
     '     "multusConfigFile": "auto"}\n  a.sh: |\n    cat >a <<EOF\n    {"cniVersion": "1", "type": "x"}\n    EOF\n',
@@ -232,6 +242,9 @@ IN_MANIFESTS = {
     "task of Ansible": f"- ansible.builtin.copy:\n    dest: /etc/cni/net.d/a.conflist\n    content: |\n      {BLOCK}\n",
     "a single plugin without a version": 'kind: ConfigMap\ndata:\n  cni-conf.json: |\n    {"name": "a",\n'
     '     "type": "bridge", "mtu": "big", "ipam": {"type": "dhcp"}}\n',
+    "JSON with a character that YAML has not": json.dumps(
+        {"a": "\x7f", "data": {"a.conf": BROKEN}}, ensure_ascii=False
+    ),
     "manifest in JSON": json.dumps({"kind": "ConfigMap", "data": {"a.conf": BROKEN}}, indent=2),
 }
 

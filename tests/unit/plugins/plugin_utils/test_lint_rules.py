@@ -106,6 +106,11 @@ def test_a_key_is_meant_only_if_the_names_differ_by_a_typing_error(lint_files, k
     assert f"did you mean '{meant}'?" in lint_files.texts[0] or not meant
 
 
+@pytest.mark.parametrize("key", ["_x", "#x", "comment", "Note1", "Documentation", "description"])
+def test_a_comment_is_no_unknown_key(lint_files, key):
+    assert lint_files({"a.conflist": of({key: "text", "ipam": {"type": "dhcp", key: "text"}})}) == []
+
+
 @pytest.mark.parametrize(("days", "level"), [(300, "warning"), (400, "info")])
 @pytest.mark.parametrize("plugin", [{"type": "bond"}, {"type": "macvlan", "ipam": {"type": "whereabouts"}}])
 def test_an_unknown_key_of_an_old_schema_is_an_info(lint_files, monkeypatch, days, level, plugin):
@@ -184,6 +189,11 @@ def test_two_files_of_a_directory(lint_files, folder, level, first, second, code
     found = lint_files({f"{folder}/{name}": content for name, content in (first, second)})
     assert [entry[3:] for entry in found] == [(level, code)]
     assert lint_files({f"{index}/{name}": content for index, (name, content) in enumerate((first, second))}) == []
+
+
+def test_templates_of_two_files_may_be_of_two_networks(lint_files):
+    text = json.dumps({**NETWORK, "name": "{{ name }}"})
+    assert codes(lint_files({"net.d/10-a.conflist": text, "net.d/20-b.conflist": text})) == []
 
 
 @pytest.mark.parametrize("name", ["net.d/10-a", "net.d/10-a.conflst", "net.d/a.cnf"])
