@@ -107,7 +107,7 @@ class Definitions:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise HostError(
-                f"{where}: {manifest!r:.60} is no NetworkAttachmentDefinition; write apiVersion: {API_VERSION}, "
+                f"{where}: {manifest!r:.60} is not a NetworkAttachmentDefinition; write apiVersion: {API_VERSION}, "
                 f"kind: {KIND} and metadata.name",
                 code="bad_definitions",
             )

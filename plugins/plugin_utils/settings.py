@@ -273,7 +273,7 @@ class Settings:
         found = self.value("cni_multus")
         if not isinstance(found, Mapping):
             raise BadValue(
-                f"cni_multus: {str(found)!r:.60} is no mapping; write one with settings, cluster_network and others"
+                f"cni_multus: {str(found)!r:.60} is not a mapping; write one with settings, cluster_network and others"
             )
         return found
 

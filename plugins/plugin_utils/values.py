@@ -57,7 +57,7 @@ def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
         value = _list(name, given, spec)
     elif kind == "dict" and not isinstance(given, dict):
         if not isinstance(given, str):
-            raise BadValue(f"{name}: {_short(str(given))} is no mapping; write a mapping, as JSON or YAML")
+            raise BadValue(f"{name}: {_short(str(given))} is not a mapping; write a mapping, as JSON or YAML")
         value = _structure(name, given, dict)
     elif kind == "bool" or (kind in _SCALARS and isinstance(given, str)):
         convert, needed = _SCALARS[kind]
@@ -68,10 +68,12 @@ def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     choices, pattern = spec.get("choices"), spec.get("pattern")
     for entry in value if isinstance(value, list) else [value]:
         if choices and isinstance(entry, str) and entry not in choices:
-            raise BadValue(f"{name}: {_short(entry)} is none of its values, which are {', '.join(map(str, choices))}")
+            raise BadValue(
+                f"{name}: {_short(entry)} is not one of its values, which are {', '.join(map(str, choices))}"
+            )
         if pattern and value is not UNSET and not re.fullmatch(pattern, str(entry)):
             raise BadValue(
-                f"{name}: {_short(str(entry))} is no number of hosts; write numbers or percentages: 1,10%,25%"
+                f"{name}: {_short(str(entry))} is not a number of hosts; write numbers or percentages: 1,10%,25%"
             )
     return value
 
@@ -86,7 +88,7 @@ def _list(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     elif isinstance(given, (int, float)) and not isinstance(given, bool):
         entries = [given]
     if not isinstance(entries, (list, tuple)):
-        raise BadValue(f"{name}: {_short(str(given))} is no list; write a list, or words with commas")
+        raise BadValue(f"{name}: {_short(str(given))} is not a list; write a list, or words with commas")
     entries = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
     found = [entry for entry in entries if entry != ""]
     # A list with nothing but an empty text is what became of an empty text.
@@ -109,7 +111,7 @@ def _structure(name: str, given: str, kind: type) -> Any:
     except RecursionError:
         raise BadValue(f"{name}: the text is nested too deeply") from None
     if not isinstance(value, kind):
-        raise BadValue(f"{name}: the text is no {word}; write JSON, such as {shape}, or YAML, found {_short(given)}")
+        raise BadValue(f"{name}: the text is not a {word}; write JSON, such as {shape}, or YAML, found {_short(given)}")
     return value
 
 

@@ -297,7 +297,7 @@ def test_a_fleet_that_is_not_as_demanded_fails(report, controller, other, found,
 
 def test_a_demand_that_does_not_exist_is_refused(report, controller):
     run = controller({}).run("report", status=2, cni_report_dir=str(report), cni_report_fail="always")
-    assert "cni_report_fail: 'always' is none of its values, which are never, error, drift, attention" in run.stdout
+    assert "cni_report_fail: 'always' is not one of its values, which are never, error, drift, attention" in run.stdout
 
 
 def test_a_folder_without_records_fails(controller):

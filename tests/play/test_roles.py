@@ -86,17 +86,17 @@ def test_a_role_alone_names_variables_that_none_of_the_roles_has(controller, nam
 # Refused are values in words that begin with the name of the variable and entries of lists in those of the module.
 ENTRY = {"name": "x", "colour": "red"}
 REFUSED = [
-    ("plugins", {"cni_plugins_names": {"bridge": "yes please"}}, "^cni_plugins_names: .* is no list"),
+    ("plugins", {"cni_plugins_names": {"bridge": "yes please"}}, "^cni_plugins_names: .* is not a list"),
     ("plugins", {"cni_plugins_dhcp_daemon": "perhaps"}, "^cni_plugins_dhcp_daemon"),
     ("networks", {"cni_networks_validate": ["everything"]}, "^cni_networks_validate"),
     ("networks", {"cni_networks": [ENTRY]}, "colour"),
     ("runtime", {"cni_runtime": ["nerdctl"]}, "^cni_runtime: 'nerdctl' is none of"),
     ("attachments", {"cni_attachments_on_drift": "ignore"}, "^cni_attachments_on_drift: 'ignore' is none"),
-    ("host", {"cni_plugins_names": {"bridge": "yes please"}}, "^cni_plugins_names: .* is no list"),
-    ("host", {"cni_networks_validate": ["everything"]}, "^cni_networks_validate: .* is none of its values"),
-    ("host", {"cni_runtime": ["nerdctl"]}, "^cni_runtime: .* is none of its values"),
-    ("host", {"cni_attachments_on_drift": "ignore"}, "^cni_attachments_on_drift: .* is none of its values"),
-    ("host", {"cni_host_gather": ["everything"]}, "^cni_host_gather: .* is none of its values"),
+    ("host", {"cni_plugins_names": {"bridge": "yes please"}}, "^cni_plugins_names: .* is not a list"),
+    ("host", {"cni_networks_validate": ["everything"]}, "^cni_networks_validate: .* is not one of its values"),
+    ("host", {"cni_runtime": ["nerdctl"]}, "^cni_runtime: .* is not one of its values"),
+    ("host", {"cni_attachments_on_drift": "ignore"}, "^cni_attachments_on_drift: .* is not one of its values"),
+    ("host", {"cni_host_gather": ["everything"]}, "^cni_host_gather: .* is not one of its values"),
     ("host", {"cni_networks": [ENTRY], "cni_attachments": [{"netns": "x"}]}, "colour|network"),
 ]
 

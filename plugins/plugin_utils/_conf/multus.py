@@ -75,7 +75,7 @@ def multinet_networks(
     entry = found[at[0]]
     inner = _networks([entry], levels)
     if not inner:
-        raise ValueError(f"the network {name!r} is to be removed; nothing can be put in front of it")
+        raise ValueError(f"the network {name!r} would be removed, so nothing can be put in front of it")
     network = inner[0]
     plugin: dict[str, Any] = {
         "type": MULTINET,

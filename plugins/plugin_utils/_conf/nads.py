@@ -152,7 +152,7 @@ class CheckedNads:
                 document = YamlDocument(part)
             except NotYaml as error:
                 if self._mixed and (is_half(part.text) or is_open.intersection(part.numbers)):
-                    text = "this is a template; it was not checked, because it is no YAML before it is rendered"
+                    text = "this is a template; it was not checked, because it is not YAML before it is rendered"
                     self.problems.append(Finding(INFO, "template", text, "", self._label, "", *error.position))
                 elif not self._mixed or KIND in part.text:
                     self._error("yaml_invalid", f"this is not YAML: {error}", self._label, "", error.position)

@@ -104,7 +104,7 @@ class TemplateSource(TextSource):
                     error.message = "this is YAML; write JSON, the only form that runtimes read"
                 if not self.marked and not is_half(text):
                     raise
-        text = "this is a template; it was not checked, because it is no JSON before it is rendered"
+        text = "this is a template; it was not checked, because it is not JSON before it is rendered"
         raise Unrendered("template", text, 1, 1)
 
     def is_certain(self, document: Any, fault: Fault) -> bool:

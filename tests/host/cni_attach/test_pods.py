@@ -215,7 +215,7 @@ def test_both_errors_of_a_failed_rollback_are_told(host, web, fakes, definitions
 
 
 BAD = [
-    ("nosuch", "bad_annotation", ["/0", "there is no NetworkAttachmentDefinition default/nosuch"]),
+    ("nosuch", "bad_annotation", ["/0", "there is not a NetworkAttachmentDefinition default/nosuch"]),
     ('[{"name": "storage"', "bad_annotation", ["line 1:"]),
     (
         '[{"name": "storage", "default-route": ["10.70.0.1"]}, {"name": "mgmt", "default-route": ["10.71.0.1"]}]',

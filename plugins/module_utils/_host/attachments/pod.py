@@ -140,7 +140,7 @@ def _rate(text: Optional[str], way: str, where: str) -> Optional[int]:
     place = f"{where}.annotations.{_BANDWIDTH.format(way)}"
     exact = _quantity(text)
     if exact is None:
-        raise _bad(place, f"{text[:40]!r} is no quantity; write, for example, 10M (bits per second)")
+        raise _bad(place, f"{text[:40]!r} is not a quantity; write, for example, 10M (bits per second)")
     top, bottom = exact
     rate = min(-(-top // bottom), _LARGEST)
     if not 1000 <= rate <= 10**15:

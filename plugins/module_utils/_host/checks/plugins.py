@@ -100,7 +100,7 @@ def why_not_executed(path: str) -> Optional[Finding]:
             "noexec_mount", text, f"the mount {point} has the option noexec", f"mount -o remount,exec {point}"
         )
     if len(head) < ELF_HEADER_SIZE and not head.startswith(b"#!"):
-        text = f"{path} is no program"
+        text = f"{path} is not a program"
         return obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
     native = host_machine()
     if machine is not None and machine != native and machine not in _ALSO.get(native, ()):

@@ -208,7 +208,7 @@ def _iptables_script(put: Iterable[ChainRepair], drop: Iterable[RuleSet], presen
 def _name(text: Any) -> str:
     """Return the name of a table or chain. Raises ValueError if it is none."""
     if not isinstance(text, str) or _NAME.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no name of a chain or table")
+        raise ValueError(f"{text!r} is not the name of a chain or table")
     return text
 
 

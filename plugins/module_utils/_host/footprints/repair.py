@@ -282,7 +282,7 @@ class InPlaceRepair:
             try:
                 if not packed(address) or "/" in network or not os.path.isabs(data_dir):
                     raise HostError(
-                        f"{data_dir}/{network}/{address} is no lease of host-local", code="lease_not_written"
+                        f"{data_dir}/{network}/{address} is not a lease of host-local", code="lease_not_written"
                     )
                 put_lease(data_dir, network, address, one.was, _LEASE_TIMEOUT, freed.get(one.key))
             except HostError as error:

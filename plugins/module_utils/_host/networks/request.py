@@ -243,7 +243,7 @@ def _allowed(lists: Mapping[str, Optional[Sequence[str]]]) -> Dict[str, Sequence
         for name in names or ():
             if not name or name != name.strip() or not name.isprintable() or "," in name:
                 raise HostError(
-                    f"configure.allow.{what}: {name!r} is no name; names have no commas, no control characters, and no "
+                    f"configure.allow.{what}: {name!r} is not a name; names have no commas, control characters, or "
                     "blanks at their ends",
                     code="bad_argument",
                 )

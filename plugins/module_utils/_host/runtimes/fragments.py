@@ -79,7 +79,7 @@ def fragment_of(text: str, path: str, name: str) -> Optional[Fragment]:
         tables = load_toml(_quoted(found.text))
     except HostError as error:
         if found.open or is_half(found.text):
-            what = "this is a template; it was not checked, because it is no TOML before it is rendered"
+            what = "this is a template; it was not checked, because it is not TOML before it is rendered"
             return Fragment({}, [Finding(INFO, "template", what, file=path)])
         return Fragment({}, [Finding(ERROR, "not_understood", f"this is not TOML: {error.msg}", file=path)])
     reader = _Reader(text, path, bool(found.open))

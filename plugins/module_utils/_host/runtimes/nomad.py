@@ -265,7 +265,7 @@ def _get(address: str, port: int, path: str, end: float) -> Dict[str, Any]:
         raise ValueError(f"the answer to GET {path} has the status {status}{hint}")
     document = parse_json(body.decode("utf-8", "replace"))
     if not isinstance(document, dict):
-        raise ValueError(f"GET {path}: the answer is no object")
+        raise ValueError(f"GET {path}: the answer is not an object")
     return document
 
 

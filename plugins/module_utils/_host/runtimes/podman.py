@@ -67,7 +67,7 @@ class Podman(Runtime):
         backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
         if backend == "cni" and self.version and self.release >= (5, 0):
             self.reads = False
-            self.refuses = f"podman {self.version} has no CNI, and is told to use it {why}"
+            self.refuses = f"podman {self.version} has no CNI, and is configured to use it {why}"
             self.notes.append(self.refuses)
             return
         if backend != "cni":

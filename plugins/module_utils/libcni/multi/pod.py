@@ -102,7 +102,7 @@ class _Resolver:
     def _defined(self, selection: NetworkSelection) -> Delegate:
         definition = self._definitions.get((selection.namespace, selection.name))
         if definition is None:
-            raise NetworksError(f"there is no NetworkAttachmentDefinition {selection.namespace}/{selection.name}")
+            raise NetworksError(f"there is not a NetworkAttachmentDefinition {selection.namespace}/{selection.name}")
         return load_delegate(definition.configuration(self._conf.conf_dir), selection)
 
     def _default_network(self, text: str) -> Delegate:

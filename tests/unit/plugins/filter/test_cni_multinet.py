@@ -43,7 +43,7 @@ def test_a_network_without_an_entry_name():
     [
         (([PODS], "nope"), "there is no network 'nope'"),
         (([PODS, PODS], "pods"), "there are several networks 'pods'"),
-        (([{"name": "pods", "state": "absent"}], "pods"), "is to be removed"),
+        (([{"name": "pods", "state": "absent"}], "pods"), "would be removed"),
         (([{"name": "pods", "src": "a.conflist"}], "pods"), "a filter reads no files"),
         (([{"name": "pods", "conflist": {"plugins": [{}]}}], "pods"), "type"),
         (([PODS], "pods", {"delegates": []}), "settings: delegates"),

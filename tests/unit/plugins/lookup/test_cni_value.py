@@ -52,7 +52,7 @@ def test_every_value_that_cannot_be_used_is_said_and_templates_that_fail_are_lef
     given = {"cni_networks": [{"name": "a"}], "cni_lock_timeout": "soon", "cni_classes": "safe,quick"}
     sentence = preflight({**given, "cni_conf_dir": "{{ unknown }}", "cni_gc_min_age": "x"})
     assert sentence == (
-        "cni_classes: 'quick' is none of its values, which are safe, disruptive; "
+        "cni_classes: 'quick' is not one of its values, which are safe, disruptive; "
         "cni_lock_timeout: 'soon' is not a number; write digits only, such as 60"
     )
 

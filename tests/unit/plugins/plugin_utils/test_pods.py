@@ -131,7 +131,7 @@ def test_a_definition_without_a_configuration_is_in_a_file_of_the_host():
         ({"manifest": []}, "did you mean|no option|manifests"),
         ("text", "a mapping"),
         ({"manifests": "{"}, "this is not YAML"),
-        ({"manifests": [{"metadata": {}}]}, "is no NetworkAttachmentDefinition"),
+        ({"manifests": [{"metadata": {}}]}, "is not a NetworkAttachmentDefinition"),
         ({"manifests": 5}, "write manifests, or their text"),
         ({"src": ["nads.yml"]}, "not found on the controller"),
         ({"global_namespaces": "default"}, "a list of namespaces"),

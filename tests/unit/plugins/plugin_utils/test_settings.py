@@ -173,5 +173,5 @@ def test_multus_runs_the_networks_of_the_host():
     assert [entry["name"] for entry in found["networks"]["networks"]] == ["multus-cni-network", "a"]
     assert found["networks"]["networks"][1]["state"] == "absent"
     assert "pod_networks" not in settings(cni_networks=[network], cni_multus={"settings": {}}).options_of_host()
-    with pytest.raises(BadValue, match=r"cni_multus: .* is no mapping"):
+    with pytest.raises(BadValue, match=r"cni_multus: .* is not a mapping"):
         settings(cni_networks=[network], cni_multus=[1]).options_of_host()

@@ -16,11 +16,11 @@ from .conftest import NETWORKS, POD_ANNOTATIONS
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
-        ("storage,nope", f"annotation {NETWORKS}, /1: there is no NetworkAttachmentDefinition default/nope"),
+        ("storage,nope", f"annotation {NETWORKS}, /1: there is not a NetworkAttachmentDefinition default/nope"),
         ('[{"name": "storage"', f"annotation {NETWORKS}, line 1:20: unexpected end of JSON input"),
         ('[{"name": "../storage"}]', f'annotation {NETWORKS}, /0/name: "../storage" is not a name'),
         ('[{"name": "storage", "namespace": ".."}]', f'annotation {NETWORKS}, /0/namespace: ".." is not a name'),
-        ('[{"name": "a\\u0000b"}]', f"annotation {NETWORKS}, /0: there is no NetworkAttachmentDefinition"),
+        ('[{"name": "a\\u0000b"}]', f"annotation {NETWORKS}, /0: there is not a NetworkAttachmentDefinition"),
         ("broken", "/0: NetworkAttachmentDefinition default/broken: line 1:2, /spec/config: invalid JSON: "),
         ("unnamed", "metadata/name is"),
         ("noplugin", 'network default/noplugin (net1): failed to find plugin "nosuch"'),
@@ -55,7 +55,7 @@ def test_what_is_refused(world, annotation, words):
         ({"nadDir": "/a/../b"}, "nadDir: expected an absolute path"),
         ({"podDir": 5}, "podDir: expected an absolute path"),
         ({"delegates": []}, "there is no network; write delegates or clusterNetwork"),
-        ({"delegates": None, "clusterNetwork": "nope"}, "/clusterNetwork: there is no NetworkAttachmentDefinition"),
+        ({"delegates": None, "clusterNetwork": "nope"}, "/clusterNetwork: there is not a NetworkAttachmentDefinition"),
         ({"auxiliaryCNIChainName": "x"}, "auxiliaryCNIChainName is not supported"),
         (
             {"args": {"cni": {NETWORKS: 5}}},

@@ -121,7 +121,7 @@ def test_quantities(text):
     "text", ["", "M", "1MB", "1 M", "-1M", "1e", "1e4000", "1" * 100, "1.2.3", "0x10", "1\n", "\u0661k"]
 )
 def test_what_is_no_quantity(text):
-    with pytest.raises(HostError, match="no quantity"):
+    with pytest.raises(HostError, match="not a quantity"):
         of({"name": "web", "annotations": {"kubernetes.io/ingress-bandwidth": text}})
 
 

@@ -78,7 +78,7 @@ def test_who_may_use_networks_with_apptainer():
     assert request.conf_request(params(configure=CONFIGURE), False).settings.allow == {}
     assert allow(networks=["hpc"], users=[]) == {"networks": ["hpc"], "users": []}
     for name in ("", "a,b", "a\nallow net users = all", " a", "a\t"):
-        with pytest.raises(HostError, match=r"configure\.allow\.users: .* is no name") as caught:
+        with pytest.raises(HostError, match=r"configure\.allow\.users: .* is not a name") as caught:
             allow(users=["ann", name])
         assert caught.value.code == "bad_argument"
 

@@ -94,7 +94,7 @@ def test_nomad_is_asked_where_its_process_listens(family, host):
         ("/v1/agent/self", (400, b"Client sent an HTTP request to an HTTPS server."), "status 400"),
         ("/v1/agent/self", (200, b"{"), "does not tell"),
         ("/v1/agent/self", (200, b"[" * 100_000), "does not tell"),
-        ("/v1/agent/self", (200, b"[]"), "is no object"),
+        ("/v1/agent/self", (200, b"[]"), "is not an object"),
         ("/v1/agent/self", {"stats": {}}, "not in its answer"),
         ("/v1/agent/self", {"stats": None}, "not in its answer"),
         ("/v1/agent/self", {"stats": {"client": {"node_id": "../../x"}}}, "names no node"),

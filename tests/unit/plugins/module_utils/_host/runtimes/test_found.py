@@ -107,7 +107,7 @@ def test_podman_4_uses_cni_if_told_so(fake_host):
         ("4.3.1", None, True, False, "unless it finds containers"),
         ("4.3.1", "nonsense", False, True, "netavark is not installed"),
         ("5.4.2", None, False, False, "as all releases since 5 do"),
-        ("5.4.2", "cni", False, False, "has no CNI, and is told to use it according to"),
+        ("5.4.2", "cni", False, False, "has no CNI, and is configured to use it according to"),
     ],
 )
 def test_podmans_backend_is_the_one_that_it_has_settled_for(fake_host, version, settled, netavark, reads, words):

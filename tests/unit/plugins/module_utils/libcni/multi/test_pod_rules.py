@@ -57,7 +57,7 @@ def networks_of(annotation="", conf=None, **annotations):
         ('[{"name": "storage", "ips": ["10.1.0.5", "x"]}]', '/0/ips/1: "x" is not an address'),
         ("[null]", "/0: an element is null; write an object with the key name"),
         ('[{"name": "storage", "portMappings": [null]}]', "/0: json: cannot unmarshal null"),
-        ("storage,nope", "/1: there is no NetworkAttachmentDefinition default/nope"),
+        ("storage,nope", "/1: there is not a NetworkAttachmentDefinition default/nope"),
         (
             '[{"name": "storage", "default-route": ["10.1.0.1", "10.1.0.2"]}]',
             "at most one IPv4 and one IPv6 address may be in default-route of all networks of a pod",
@@ -81,7 +81,7 @@ def test_without_the_annotation_there_is_no_place_to_name():
     conf = {**CONF, "delegates": [], "clusterNetwork": "nope"}
     with pytest.raises(errors.NetworksError) as caught:
         networks_of("", conf)
-    words = "/clusterNetwork: there is no NetworkAttachmentDefinition kube-system/nope, and no file in "
+    words = "/clusterNetwork: there is not a NetworkAttachmentDefinition kube-system/nope, and no file in "
     assert caught.value.explain().startswith(words)
 
 
