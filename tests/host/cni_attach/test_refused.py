@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
@@ -30,3 +32,18 @@ def test_a_check_warns_of_what_is_missing_and_a_run_fails(host, attach, attachme
     failing = host.fail("cni_attach", attachments=[{**WEB, **attachment}], **options)
     assert failing["code"] == code
     assert not failing["changed"]
+
+
+def test_a_lease_that_the_container_has_already(host, attach, leases):
+    """The cache was lost, the namespace was made again, and host-local's store stayed."""
+    lease = leases / "pwatwo" / "10.67.0.9"
+    lease.parent.mkdir(parents=True)
+    lease.write_text("web\r\neth0")
+    (lease.parent / "10.67.0.8").write_text("other\r\neth0")
+    os.utime(lease, (0, 0))
+    failing = host.fail("cni_attach", attachments=[WEB])
+    assert failing["code"] == "add_failed"
+    assert f"{lease} for eth0 of web" in failing["msg"] and "10.67.0.8" not in failing["msg"]
+    # What it says is true.
+    assert "freed it: run again" in failing["msg"] and not lease.exists()
+    assert attach(WEB)["changed"]

@@ -184,12 +184,19 @@ def _leases_of(departed: Iterable[Departed]) -> List[Remain]:
         )
         for one in departed
         for lease in _leases_in_network(one, stores)
-        if lease.container_id == one.key.container_id and _is_left(lease, one)
+        if _is_left(lease, one)
     ]
 
 
+def leases_of(departed: Departed) -> List[leases.Lease]:
+    """Return the leases of an attachment from before it departed."""
+    return [lease for lease in _leases_in_network(departed, {}) if _is_left(lease, departed)]
+
+
 def _is_left(lease: leases.Lease, departed: Departed) -> bool:
-    """Tell whether a lease of the container is one of before the DEL, and of this interface."""
+    """Tell whether a lease is one of before the DEL, and of this interface of the container."""
+    if lease.container_id != departed.key.container_id:
+        return False
     # Old releases of host-local do not write the interface's name.
     is_own = lease.ifname == departed.key.ifname or (not lease.ifname and not departed.shares)
     return is_own and (lease.status is None or lease.status.st_mtime <= departed.since)

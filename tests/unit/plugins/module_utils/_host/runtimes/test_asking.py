@@ -187,6 +187,23 @@ def test_a_podman_that_answers_otherwise_is_not_known(program, script, code):
     assert caught.value.code == code
 
 
+def test_containers_of_podman_that_do_not_run(program):
+    states = ["running", "exited", "created", "configured", "stopped", "paused", "initialized", "removing", "unknown"]
+    rows = [{"Id": f"c{number}", "State": state, "Names": [f"n{number}"]} for number, state in enumerate(states)]
+    rows += [{"Id": "--all", "State": "exited", "Names": ["n"]}, {"Id": "c", "State": "exited", "Names": ["a\x1b[0m"]}]
+    assert podman(program, f"echo '{json.dumps(rows)}'").stopped(5) == {"c1": "n1", "c2": "n2", "c3": "n3", "c4": "n4"}
+    assert podman(program, "exit 0").stopped(5) == podman(program, "echo null").stopped(5) == {}
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[{"State": "exited", "Id": "c", "Names": []}]', "true"])
+def test_containers_of_podman_that_are_not_understood(program, text):
+    with pytest.raises(HostError) as caught:
+        podman(program, f"echo '{text}'").stopped(5)
+    assert caught.value.code == "not_answered"
+    with pytest.raises(HostError):
+        podman(program, "exit 125").stopped(5)
+
+
 def test_a_podman_that_has_never_run_is_not_asked(program, tmp_path):
     runtime = podman(program, "exit 1")
     assert runtime.can_be_asked
