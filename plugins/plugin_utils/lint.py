@@ -57,7 +57,8 @@ def problems_of(path: str) -> list[Finding]:
     name = _RENDERED.sub("", path)
     ending = extension(os.path.basename(name))
     is_in_directory = os.path.basename(os.path.dirname(path)) == "net.d"
-    starts_json = text.lstrip("\ufeff \t\r\n").startswith("{")
+    certain = masked(text)
+    starts_json = certain.text.lstrip("\ufeff \t\r\n").startswith("{")
     is_manifest = not ending and not text.startswith("#!") and re.search(rf"^\s*kind: {KIND}\s*$", text, re.MULTILINE)
     if ending in MANIFESTS or is_manifest:
         return _manifests(path, text)
@@ -69,11 +70,10 @@ def problems_of(path: str) -> list[Finding]:
         return [*fragment.problems, *secrets]
     if not starts_json or ending in NO_JSON:
         return []
-    certain = masked(text)
     try:
         document = TemplateSource(certain.text, bool(certain.open)).document()
     except Unreadable:
-        return _network(path, text) if is_network_text(text, "") else []
+        return _network(path, text) if is_network_text(certain.text, "") else []
     if is_network(document):
         found = _network(path, text)
         if is_in_directory and name == path:
@@ -132,7 +132,7 @@ def _of_group(path: str, text: str) -> Iterator[Finding]:
                 config = parse_json(value) if isinstance(value, str) and is_network_text(value, "") else value
             except ValueError:
                 continue
-            for shared in ranges_on_lans(config) if is_network(config) else ():
+            for shared in ranges_on_lans(config) if is_network(config) and "cniVersion" in config else ():
                 if HIDDEN not in "".join(shared.values):
                     keys = [int(key) if key.isdigit() else key for key in shared.pointer.split("/")[1:]]
                     place = text_of((*pointer, *keys)), *document.position((*pointer, *keys))

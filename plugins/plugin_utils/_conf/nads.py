@@ -175,7 +175,7 @@ class CheckedNads:
     def _repository(self, document: Any, place: _Place) -> None:
         """Check every manifest and every network in a document of any kind."""
         names: dict[tuple[Any, ...], str] = {}
-        kind = ""
+        kind, judged = "", set()
         for pointer, value in values(document):
             kind = str(value["kind"]) if isinstance(value, dict) and "kind" in value else kind
             named = value if isinstance(value, dict) and "rawCNIConfig" in value else None
@@ -189,10 +189,11 @@ class CheckedNads:
                 self._error("nad_kind", text, self._label, text_of((wrong,)), place.find((wrong,)))
                 value = {**value, "kind": KIND}
             if isinstance(value, dict) and is_definition(value, not pointer):
+                judged.add((*pointer, *_CONFIG))
                 self._manifest(value, "", pointer, place)
             elif isinstance(value, str) and pointer[-2:] == ("spec", "ipam") and kind in _OF_OPERATORS:
                 self._ipam(value, pointer, place)
-            elif isinstance(value, str) and pointer[-2:] != _CONFIG and is_network_text(value, str((*pointer, "")[-2])):
+            elif isinstance(value, str) and pointer not in judged and is_network_text(value, str((*pointer, "")[-2])):
                 self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
 
     def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
@@ -307,7 +308,8 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         if manifest.get(key) != wanted:
             yield Fault(ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,))
     for key in manifest:
-        if key not in _KEYS and str(key).lower() not in ("kind", "type", "apiversion"):
+        # A patch has keys such as $patch.
+        if key not in _KEYS and str(key).lower() not in ("kind", "type", "apiversion") and str(key)[:1] != "$":
             text = f"a manifest has no key {key!r}, and the API drops it; write it in metadata or spec, or remove it"
             yield Fault(WARNING, "nad_spec", text, (key,))
     yield from _metadata_findings(manifest.get("metadata"))
@@ -324,7 +326,7 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         yield Fault(ERROR, "nad_spec", text, _CONFIG)
     elif config is not None and not isinstance(config, str):
         yield Fault(ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG)
-    elif not config:
+    elif not config and "$patch" not in manifest:
         text = "there is no config; Multus runs the file of its confDir whose network has this name"
         yield Fault(INFO, "nad_file", text, ("spec",))
 

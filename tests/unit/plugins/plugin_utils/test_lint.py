@@ -83,7 +83,7 @@ def test_the_network_in_a_manifest_has_its_place_in_the_file(run):
         ("package.json", {"name": "web", "version": "1"}),
         ("list.json", "[1, 2]"),
         ("broken.json", "{"),
-        ("pods.yaml", MANIFEST.replace("NetworkAttachmentDefinition", "Pod")),
+        ("pods.yaml", MANIFEST.replace("NetworkAttachmentDefinition", "Pod").replace("cniVersion", "version")),
     ],
 )
 def test_other_files_are_passed_over(run, name, content):

@@ -173,6 +173,13 @@ def test_a_template_of_a_conflist_is_no_error_and_its_certain_values_are_judged(
     assert codes(lint_files({name: broken.replace("MODE", '"yes"')})) == ["schema"]
 
 
+def test_statements_before_json_are_no_part_of_it(lint_files):
+    text = "<% if @a -%>\n<% end -%>\n" + json.dumps(
+        {**NETWORK["plugins"][0], "cniVersion": "1.0.0", "mtu": "a", "name": "<%= @b %>"}
+    )
+    assert codes(lint_files({"files/a.conf.erb": text})) == ["schema"]
+
+
 @pytest.mark.parametrize(
     "text", ["{{ network | to_nice_json }}\n", "{% raw %}\n{{{\n{% endraw %}", '{"cniVersion": "1.0.0", {{ x }} {{ y']
 )
@@ -216,6 +223,7 @@ NO_NETWORKS = {
     "manual.md": "Write\n\n```yaml\nkind: NetworkAttachmentDefinition\nspec: {config: '...'}\n```\n",
     "apply.sh": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
     "apply": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
+    "delete.yaml": f"{nad('x')[: nad('x').index('spec')]}$patch: delete\n",
     "owner.yaml": "kind: Pod\nmetadata: {ownerReferences: [{kind: NetworkAttachmentDefinition, name: a, uid: b}]}\n",
     "multus.yaml": 'kind: ConfigMap\nmetadata: {name: a}\ndata:\n  daemon-config.json: |\n    {"cniVersion": "1.0.0",\n'
     '     "multusConfigFile": "auto"}\n  a.sh: |\n    cat >a <<EOF\n    {"cniVersion": "1", "type": "x"}\n    EOF\n',
@@ -245,6 +253,8 @@ IN_MANIFESTS = {
     "JSON with a character that YAML has not": json.dumps(
         {"a": "\x7f", "data": {"a.conf": BROKEN}}, ensure_ascii=False
     ),
+    "definition in the values of a chart": "kind: HelmRelease\nspec:\n  a:\n    kind: NetworkAttachmentDefinition\n"
+    f"    spec:\n      config: '{BLOCK}'\n",
     "manifest in JSON": json.dumps({"kind": "ConfigMap", "data": {"a.conf": BROKEN}}, indent=2),
 }
 
