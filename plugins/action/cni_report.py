@@ -15,20 +15,37 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils._host.plan import FOREIGN
+from ..module_utils._host.secrets import one_line
 from ..plugin_utils._report import fleet, folder, history
 from ..plugin_utils._report.artifact import artifact, goes_with_the_container
 from ..plugin_utils._report.bounds import bounded, reduced
 from ..plugin_utils._report.compare import worse
-from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, problems_of, summary_of
+from ..plugin_utils._report.record import (
+    CLEAN,
+    DRIFT,
+    ERROR,
+    RESULTS,
+    RETURNED,
+    Record,
+    build,
+    first_of,
+    in_words,
+    problems_of,
+    summary_of,
+)
 from ..plugin_utils.preflight import preflight
 from ..plugin_utils.settings import Settings
 from ..plugin_utils.values import BadValue
 
 # Imported here, and not when a host is inspected: Ansible imports this once, before it starts a process for each host.
 from .cni_host import ActionModule as HostAction
+from .cni_host import Procedure
 
 Result = dict[str, Any]
 
+_FAILING = {"never": (), "false": (), ERROR: (ERROR,), DRIFT: (ERROR, DRIFT), "true": (ERROR, DRIFT)}
+"""The statuses of a host that fail the playbook drift, for each value of cni_drift_fail."""
 GATHERED = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "readiness"]
 
 
@@ -61,33 +78,120 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(
                 "cni_report: 'compare' needs 'results' or 'inspect' to compare with the previous record of the host"
             )
-        path = os.path.abspath(given["dir"])
-        if given["inspect"]:
-            given["results"] = results = self._inspected(variables)
-            warnings = [entry.get("warnings") for entry in results.values() if isinstance(entry, dict)]
-            result["warnings"] = [warning for entry in warnings if isinstance(entry, list) for warning in entry]
-            result["planned"] = isinstance(results["host"].get("plan"), list)
-            # With --diff, every step is printed with what it would change.
-            result["_ansible_verbose_always"] = bool(self._task.diff)
+        self._path = os.path.abspath(given["dir"])
         try:
             # Check mode also writes the report, because that changes no host.
-            if given["results"] is not None:
-                record = self._record(given["results"], variables)
-                if given["compare"]:
-                    result["worse"] = worse(folder.read_record(path, record["host"]), record, given["known"])
-                result["path"] = folder.write_record(path, record)
-                result.update({key: record[key] for key in RETURNED}, summary=summary_of(record))
-                result["problems"] = problems_of(record)
+            if given["inspect"]:
+                # With --diff, every step is printed with what it would change.
+                result["_ansible_verbose_always"] = bool(self._task.diff)
+                repairs = self._templar.template(variables.get("__cni_report_repairs"))
+                result.update(
+                    self._repaired(variables) if repairs else self._looked(variables, given["compare"], given["known"])
+                )
+            elif given["results"] is not None:
+                result.update(self._written(given["results"], variables, given["compare"], given.get("known"))[0])
             if given["render"]:
-                result["report"] = _rendered(path, given, variables)
+                result["report"] = _rendered(self._path, given, variables)
+                if "__cni_report_stats" in variables:
+                    # The artifacts of a job in AWX, as set_stats sets them: the folder may go with the job's container.
+                    more = self._templar.template(variables["__cni_report_stats"])
+                    data = {"cni_drift": result["report"]["artifact"], **more}
+                    result["ansible_stats"] = {"data": data, "per_host": False, "aggregate": False}
         except history.NoRun as error:
             raise AnsibleActionFail(f"cni_report: cannot compare: {error}") from error
         except OSError as error:
             raise AnsibleActionFail(
-                f"cni_report: cannot write to {error.filename or path} on the controller: {error.strerror}"
+                f"cni_report: cannot write to {error.filename or self._path} on the controller: {error.strerror}"
             ) from error
-        result["changed"] = False
-        return result
+        return {"changed": False, **result}
+
+    def _written(
+        self, results: Result, variables: Result, compare: bool, known: list[str] | None
+    ) -> tuple[Result, Record]:
+        """Write the record of a host, and return what the result says about it, and the record itself."""
+        record = self._record(results, variables)
+        said: Result = {}
+        if compare:
+            said["worse"] = worse(folder.read_record(self._path, record["host"]), record, known or [])
+        said["path"] = folder.write_record(self._path, record)
+        attention = [message for _code, message in fleet.reasons_of(record, record["time"], fleet.MAX_AGE)]
+        said.update({key: record[key] for key in RETURNED}, summary=summary_of(record, attention))
+        return {**said, "problems": problems_of(record)}, record
+
+    def _looked(self, variables: Result, compare: bool, known: list[str] | None = None) -> Result:
+        """Inspect a host, and return what the result says about it."""
+        results = self._inspected(variables)
+        said, record = self._written(results, variables, compare, known)
+        warnings = [entry.get("warnings") for entry in results.values() if isinstance(entry, dict)]
+        said["cautions"] = [warning for entry in warnings if isinstance(entry, list) for warning in entry]
+        said["planned"] = isinstance(results["host"].get("plan"), list)
+        fails = record["status"] in _FAILING[self._fail_of(variables)]
+        return {**said, "fail": (record["error"] or said["summary"]) if fails else ""}
+
+    def _fail_of(self, variables: Result) -> str:
+        try:
+            return str(Settings(variables, self._templar.template).value("cni_drift_fail")).lower()
+        except (AnsibleError, BadValue):
+            # It is an error of the record.
+            return ERROR
+
+    def _repaired(self, variables: Result) -> Result:
+        """Repair what is allowed on a host that has drifted, and inspect it before and after."""
+        before = self._looked(variables, False)
+        # A host for which nothing can be planned is not touched at all.
+        if not before["planned"] or before["status"] == CLEAN:
+            return {**before, "fail": before["error"] or ""}
+        repair, errors = self._repair(variables)
+        after = before if self._task.check_mode else self._looked(variables, True)
+        if after.get("worse") and not errors:
+            # What was changed while the repair ran is repaired as well, but only once: somebody may be at work here.
+            repair, errors = self._repair(variables)
+            after = self._looked(variables, True, after["worse"])
+        # An error that existed before is not reported again.
+        errors = [error for error in errors if error not in (before["error"] or "").split("\n")]
+        wrong = list(dict.fromkeys([*errors, *(after.get("worse") or [])]))
+        left = repair.get("left") or [] if self._task.check_mode else after["steps"]
+        left = [step for step in left if step["class"] != FOREIGN]
+        said = {
+            **after,
+            "before": before["steps"],
+            "changed": bool(repair.get("changed")),
+            "summary": self._summary_of_repair(repair, left, after["error"]),
+            "fail": after["error"] or "",
+            "left": left,
+        }
+        if not wrong:
+            return said
+        # Ansible prints all that a failed task returns.
+        return {"failed": True, "msg": "; ".join(wrong), "changed": said["changed"], "summary": said["summary"]}
+
+    def _summary_of_repair(self, repair: Result, left: list[Result], error: str | None) -> str:
+        """Return what is repaired on a host, and what is left, in a line."""
+        check, plan = bool(self._task.check_mode), repair.get("plan")
+        state = "planned" if check else "done"
+        steps = [step for step in plan if step.get("state") == state] if isinstance(plan, list) else []
+        words = [f"{'would repair' if check else 'repaired'}: {in_words(steps)}"] if steps else []
+        words += [f"{'would leave' if check else 'left'}: {in_words(left)}"] if left else []
+        words += [f"error: {first_of(error.splitlines())}"] if error else []
+        return one_line("; ".join(words) or "nothing to repair")
+
+    def _repair(self, variables: Result) -> tuple[Result, list[str]]:
+        """Repair what is allowed; return the result, and each error of a section or an attachment."""
+        settings = Settings(variables, self._templar.template)
+        decided = {
+            "cni_attachments_on_drift": "repair",
+            "cni_classes": settings.value("cni_remediate_classes"),
+            "cni_host_audit": settings.value("cni_audit"),
+        }
+        procedure = Procedure(self, variables, **decided)
+        try:
+            result = procedure.result_of(Procedure.host)
+        except AnsibleConnectionFailure as error:
+            return {}, [f"unreachable: {error.message}"]
+        if not result.get("failed"):
+            return result, []
+        errors = build("", {"host": {**result, "failed": False}}, None)["error"] or ""
+        return result, [*(errors.split("\n") if errors else []), *procedure.errors] or [str(result.get("msg"))]
 
     def _inspected(self, variables: Result) -> Result:
         """Return ``host``, ``info`` and ``error`` as the option ``results`` takes them.
@@ -166,7 +270,7 @@ def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any])
         "html": os.path.join(path, folder.HTML_NAME),
         "status": report["status"],
         "counts": report["counts"],
-        "summary": fleet.summary_of_fleet(report),
+        "summary": fleet.summary_of_fleet(report, named=True),
         "lost_with_container": goes_with_the_container(path),
         "artifact": artifact(report),
         "since": before.begin if before else "",

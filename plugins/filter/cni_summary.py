@@ -1,11 +1,11 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter cni_summary: what a playbook has done, in a line for each host and one for all. Results may have any shape."""
+"""Filter cni_summary: what a playbook has done, a line for each host and some for all. Results have any shape."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -13,9 +13,15 @@ from ansible.errors import AnsibleFilterError
 from ..module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ..module_utils._host.secrets import one_line
 from ..plugin_utils._report.bounds import plain
-from ..plugin_utils._report.values import number, rows, table, text
+from ..plugin_utils._report.commands import Commands
+from ..plugin_utils._report.fleet import names_of
+from ..plugin_utils._report.record import in_words
+from ..plugin_utils._report.values import number, rows, table, text, texts
 
 _LONGEST = 200
+_MOST_NOTES = 10
+_MOST_NETWORKS = 6
+_LEVELS = ("error", "warning", "info")
 _OF_HOSTS = {
     "leaks to collect": "with leaks to collect",
     "leaks collected": "with leaks collected",
@@ -33,34 +39,54 @@ _KINDS = {
 }
 
 
-def cni_summary(results: Any, active: Any = None, planned: bool = False) -> list[str]:
+def cni_summary(
+    results: Any, planned: bool = False, lines: bool = True, total: bool = True, inventory: Any = ()
+) -> list[str]:
     """Return the lines about *results*; see the filter's documentation."""
-    if not isinstance(results, dict):
-        raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results")
-    if active is not None and not isinstance(active, list):
-        raise AnsibleFilterError("cni_summary: active must be a list of hosts")
+    if not isinstance(results, dict) or not isinstance(inventory, list | tuple):
+        raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results, inventory a list")
     try:
-        return summaries(plain(results), active, bool(planned))
+        shown = {host: _first(result) for host, result in plain(results).items()}
+        found = {host: outcome(shown[host], bool(planned)) for host in sorted(shown, key=_natural)}
+        said = [f"{host}: {f'{state}: {words}' if words else state}" for host, (state, words) in found.items()]
+        every = [*(said if lines else []), *_notes({host: shown[host] for host in found}, list(map(str, inventory)))]
     except RecursionError as error:
         raise AnsibleFilterError("cni_summary: a result is nested too deeply") from error
+    return [*map(one_line, every), *([_total([state for state, _words in found.values()])] if total else [])]
 
 
-def summaries(results: Mapping[str, Any], active: Collection[str] | None = None, planned: bool = False) -> list[str]:
-    """Return a line for each host, in the natural order of their names, and one for all.
+def _first(result: Any) -> Mapping[str, Any]:
+    """Return a result. A task that takes the words of its line from it has a loop."""
+    results = rows(table(result).get("results"))
+    return results[0] if results and "item" in results[0] else table(result)
 
-    *results* are what a task has registered, by host. *active* are the hosts that have not failed, None for all.
-    *planned* tells that nothing was changed.
-    """
-    found = {}
-    for host in sorted(results, key=_natural):
-        found[host] = outcome(results[host], planned)
-        if active is not None and host not in active and found[host][0] not in ("failed", "unreachable"):
-            found[host] = "failed", "see the errors above"
-    lines = [f"{host}: {f'{state}: {words}' if words else state}" for host, (state, words) in found.items()]
-    states = Counter(state for state, _words in found.values())
-    total = f"{len(found)} host{'' if len(found) == 1 else 's'}"
-    counted = ", ".join(f"{n} {_OF_HOSTS.get(state, state)}" for state, n in states.items())
-    return [*map(one_line, lines), f"{total}: {counted}"]
+
+def _total(states: Sequence[str]) -> str:
+    counted = ", ".join(f"{n} {_OF_HOSTS.get(state, state)}" for state, n in Counter(states).items())
+    return f"{_several(len(states), 'host')}: {counted}"
+
+
+def _notes(results: Mapping[str, Mapping[str, Any]], inventory: Sequence[str]) -> list[str]:
+    """Return what several hosts may have in common: obstacles, what a repair left, and warnings."""
+    notes: dict[tuple[int, str], list[str]] = {}
+    for host, result in results.items():
+        for row in rows(table(result.get("readiness")).get("obstacles")):
+            level = text(row.get("level"))
+            words = f"{level}: {text(row.get('message'))} [{text(row.get('code'))}]. Seen: {text(row.get('evidence'))}"
+            rank = _LEVELS.index(level) if level in _LEVELS else 0
+            notes.setdefault((rank, f"{words}. Remedy: {text(row.get('remedy'))}"), []).append(host)
+        left = rows(result.get("left")) if "before" in result else []
+        if left:
+            notes.setdefault((len(_LEVELS), f"left: {in_words(left)}"), []).append(host)
+        for caution in texts(result.get("cautions")):
+            notes.setdefault((len(_LEVELS) + 1, caution), []).append(host)
+    ranked = sorted(notes.items(), key=lambda note: (note[0][0], -len(note[1])))
+    shown = [f"{names_of(list(dict.fromkeys(hosts)))}: {words}" for (_rank, words), hosts in ranked[:_MOST_NOTES]]
+    if len(ranked) > len(shown):
+        shown.append(f"and {len(ranked) - len(shown)} more, which the results of the hosts have (-v prints them)")
+    waiting = [host for host, result in results.items() if "before" in result and rows(result.get("left"))]
+    command = Commands(inventory).playbook("remediate", waiting, cni_remediate_classes=[SAFE, DISRUPTIVE])
+    return [*shown, *([f"to repair what is left: {command}"] if command else [])]
 
 
 def outcome(value: Any, planned: bool = False) -> tuple[str, str]:
@@ -77,19 +103,28 @@ def outcome(value: Any, planned: bool = False) -> tuple[str, str]:
     if isinstance(result.get("readiness"), Mapping):
         return _readiness(table(result["readiness"]))
     steps = rows(result.get("plan") if "plan" in result else result.get("actions"))
-    return _steps(steps, rows(result.get("left")), planned)
+    state, words = _steps(steps, rows(result.get("left")), planned)
+    tested = [
+        f"{name}: {_tests(table(result[key]))}" for key, name in _TESTED.items() if isinstance(result.get(key), dict)
+    ]
+    return state, "; ".join(filter(None, [words, *tested]))
+
+
+_TESTED = {"before": "tested before", "after": "tested after"}
+
+
+def _tests(networks: Mapping[str, Any]) -> str:
+    return ", ".join(f"{network} {text(status)}" for network, status in networks.items()) or "no network"
 
 
 def _steps(steps: list[Mapping[str, Any]], left: list[Mapping[str, Any]], planned: bool) -> tuple[str, str]:
     taken = [step for step in steps if step.get("class") != FOREIGN and step.get("state") != "left_out"]
-    classes = Counter(step["class"] if step.get("class") in (SAFE, DISRUPTIVE) else DISRUPTIVE for step in taken)
-    counted = ", ".join(f"{n} {name}" for name, n in classes.items())
-    words = [f"{_several(len(taken), 'step')} ({counted})"] if taken else []
-    words += [f"{_several(len(left), 'step')} left"] if left else []
+    words = [in_words(taken)] if taken else []
+    words += [f"left: {in_words(left)}"] if left else []
     if not taken:
-        return "unchanged", ", ".join(words)
+        return "unchanged", "; ".join(words)
     only_planned = planned or all(step.get("state") == "planned" for step in taken)
-    return "would change" if only_planned else "changed", ", ".join(words)
+    return "would change" if only_planned else "changed", "; ".join(words)
 
 
 def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
@@ -102,18 +137,27 @@ def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
     seen = f"looked at {looked or 'nothing'} in {_several(spaces, 'network namespace')}"
     dead = [row for row in found if row.get("action") == "deleted"]
     left = [row for row in found if row.get("action") != "deleted"]
-    words = f"{seen}; {_several(len(left), 'leak')} left" if left else seen
+    words = f"{seen}; left: {_leaks_in_words(left)}" if left else seen
     if not dead:
         return "no leaks to collect", words
-    return f"leaks {'to collect' if planned else 'collected'}", f"{_several(len(dead), 'leak')}; {words}"
+    return f"leaks {'to collect' if planned else 'collected'}", f"{_leaks_in_words(dead)}; {words}"
+
+
+def _leaks_in_words(found: list[Mapping[str, Any]]) -> str:
+    words = []
+    for row in found[:3]:
+        network = f" of {text(row.get('network'))}" if row.get("network") else ""
+        words.append(f"{text(row.get('kind'))} {text(row.get('id'))}{network} ({text(row.get('reason'))})")
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(words) + more
 
 
 def _networks(result: Mapping[str, Any]) -> tuple[str, str]:
     found = rows(result["networks"])
-    states = Counter(text(row.get("status")) for row in found)
+    states = {text(row.get("status")) for row in found}
     failed = [row for row in found if row.get("status") == "failed"]
-    tried = ", ".join(f"{n} {state}" for state, n in states.items())
-    words = f"{_several(len(found), 'network')}" + (f" ({tried})" if tried else "")
+    words = ", ".join(f"{text(row.get('network'))} {text(row.get('status'))}" for row in found[:_MOST_NETWORKS])
+    words += f" and {len(found) - _MOST_NETWORKS} more" if len(found) > _MOST_NETWORKS else ""
     if failed:
         message = text(table(failed[0].get("error")).get("message"))
         return "failed", _short(f"{words}: {text(failed[0].get('network'))}: {message}")
@@ -121,14 +165,17 @@ def _networks(result: Mapping[str, Any]) -> tuple[str, str]:
         return "failed", _short(text(result.get("msg")))
     if not found:
         return "no networks", ""
-    return ("would be tested" if set(states) <= {"planned", "skipped"} else "passed"), words
+    return ("would be tested" if states <= {"planned", "skipped"} else "passed"), words
 
 
 def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
     obstacles = rows(readiness.get("obstacles"))
     ready = readiness.get("ready")
     if ready is True:
-        return "ready", ""
+        runtimes = [
+            f"{text(row.get('runtime'))} with {text(row.get('network'))}" for row in rows(readiness.get("runtimes"))
+        ]
+        return "ready", _short(", ".join(runtimes))
     level = "error" if ready is False else "warning"
     messages = [text(row.get("message")) for row in obstacles if row.get("level") == level] or [
         text(row.get("message")) for row in obstacles

@@ -21,11 +21,17 @@ options:
   default:
     description: Pattern to use if no host is named. If this is not set, hosts must be named.
     type: str
-  after_drift:
+  after:
     description:
-      - Return only the hosts that the playbook C(podwire.cni.drift) needs after it has inspected all hosts. These are
-        the first host, which makes the report, and the hosts for which C(cni_drift_fail) is set.
-      - Each host of a play costs the controller a process for each task, even if the task is skipped.
+      - The name of what a task of the playbook has registered on each host. Return only the hosts that the playbook
+        needs to show the outcome of all, which is the first one that has not failed.
+      - Each host of a play has a line for each task, even if the task is skipped, and costs the controller a process.
+    type: str
+  failing:
+    description: The name as for O(after). Return only the hosts whose result has a C(fail).
+    type: str
+  expand:
+    description: Return the names of the hosts, instead of a pattern.
     type: bool
     default: false
   canaries:
@@ -59,6 +65,7 @@ _raw:
   elements: str
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible import context
@@ -82,8 +89,9 @@ class LookupModule(LookupBase):
         variables = variables or {}
         settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
         named = ",".join(map(str, settings.value("cni_hosts", default=[])))
+        again = any(kwargs.get(name) for name in ("after", "failing", "expand"))
         # Extra variables are all that is known here. The other variables of a host are checked with the host.
-        warn_of_unknown(variables, Display().warning)
+        warn_of_unknown(variables, Display().warning if not again else lambda _sentence: None)
         self._limit = limit = str(variables.get("ansible_limit") or "")
         pattern = named or ("all" if limit else kwargs.get("default"))
         if any(context.CLIARGS.get(key) for key in LISTINGS):
@@ -105,41 +113,35 @@ class LookupModule(LookupBase):
                 if said
                 else "the inventory has no hosts; name one that has: -i INVENTORY"
             )
-        if kwargs.get("canaries"):
-            return self._with_canaries(pattern, found, settings, said)
-        if kwargs.get("after_drift") and not settings.value("cni_drift_fail"):
-            return self._after_drift(found, variables.get("hostvars"))
-        return [pattern]
+        chosen = self._with_canaries(found, settings, said, again) if kwargs.get("canaries") else found
+        if kwargs.get("expand"):
+            return chosen
+        for key in ("after", "failing"):
+            if kwargs.get(key):
+                chosen = _needed(chosen, variables.get("hostvars") or {}, kwargs[key], key == "failing")
+        return [pattern] if chosen is found else [pattern_of(host) for host in chosen] or ["all:!all"]
 
-    def _with_canaries(self, pattern: str, found: list[str], settings: Settings, said: list[str]) -> list[str]:
+    def _with_canaries(self, found: list[str], settings: Settings, said: list[str], again: bool) -> list[str]:
+        """Return *found* if no canaries are named, otherwise the canaries or all others, which may be none."""
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
             # A single host is no rollout.
-            if passed or (self._limit and len(found) > 1):
+            if not again and (passed or (self._limit and len(found) > 1)):
                 Display().warning(
                     "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
                     "inventory run at the same time, each has its own; see the page AWX."
                 )
-            return [pattern]
+            return found
         canaries = set(self._matches(canary))
         chosen = [host for host in found if (host in canaries) is not passed]
-        if chosen:
-            return [pattern_of(host) for host in chosen]
         what = f"{' with '.join(said)} with cni_canary={canary}"
-        if not passed:
+        if not chosen and not passed:
             raise AnsibleLookupError(
                 f"no host matched {what}; let the job of the canaries have all hosts, without slices or limit"
             )
-        Display().warning(f"every host of {what} is a canary, and the canaries have passed; there is nothing to do")
-        return ["all:!all"]
-
-    def _after_drift(self, hosts: list[str], hostvars: Any) -> list[str]:
-        needed = hosts[:1]
-        for host in hosts if hostvars is not None else []:
-            own = hostvars[host].get("cni_drift_fail")
-            if Settings({"cni_drift_fail": own}, lambda value: value).value("cni_drift_fail"):
-                needed.append(host)
-        return [pattern_of(host) for host in dict.fromkeys(needed)]
+        if not chosen and not again:
+            Display().warning(f"every host of {what} is a canary, and the canaries have passed; there is nothing to do")
+        return chosen
 
     def _matches(self, pattern: str) -> list[str]:
         manager = InventoryManager(DataLoader(), parse=False)
@@ -149,3 +151,16 @@ class LookupModule(LookupBase):
                 manager.add_host(host, group=group)
         manager.subset(self._limit or None)
         return [host.name for host in manager.get_hosts(pattern=pattern)]
+
+
+def _needed(hosts: list[str], hostvars: Mapping[str, Any], name: str, failing: bool) -> list[str]:
+    """Return the first of *hosts* that has not failed, or all that have not, and whose result *name* has a ``fail``."""
+    alive, fail = [], []
+    for host in hosts:
+        result = (hostvars[host].get(name) if host in hostvars else None) or {"failed": True}
+        # A task that takes the words of its line from its result has a loop.
+        result = result["results"][0] if "results" in result else result
+        if not (result.get("failed") or result.get("unreachable")):
+            alive.append(host)
+            fail += [host] if result.get("fail") else []
+    return fail if failing else (alive or hosts)[:1]

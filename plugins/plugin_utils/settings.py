@@ -116,7 +116,7 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "cni_audit": {"type": "bool", "default": True},
     "cni_canary": {**_WORDS, "default": []},
     "cni_canary_passed": {"type": "bool", "default": False},
-    "cni_drift_fail": {"type": "bool", "default": False},
+    "cni_drift_fail": {"type": "str", "choices": ["never", "error", "drift", "true", "false"], "default": "error"},
     "cni_explain_fail": {"type": "str", "choices": ["error", "warning", "never"], "default": "error"},
     "cni_gc_apply": {"type": "bool", "default": False},
     "cni_hosts": _WORDS,
@@ -243,16 +243,19 @@ class Settings:
                 found["networks"] = cni_multinet(found.get("networks", []), *given)
         return found
 
-    def sections(self) -> list[str]:
-        """Return the sections of cni_host that are declared, and selected by tags."""
+    def selects(self, section: str) -> bool:
+        """Return whether tags select a section of cni_host."""
         run, skip = (self._variables.get(f"ansible_{key}_tags") or [] for key in ("run", "skip"))
         # Other tags than those of the sections select the whole role.
         chosen = [name for name in SECTIONS if name in run and "all" not in run] or list(SECTIONS)
-        chosen = self._variables.get("__cni_host_only") or chosen
+        return section in (self._variables.get("__cni_host_only") or chosen) and section not in skip
+
+    def sections(self) -> list[str]:
+        """Return the sections of cni_host that are declared, and selected by tags."""
         declared = {name for name, names in SECTIONS_DECLARING.items() if any(map(self.is_set, names))}
         if self._multus().get("cluster_network") and "networks" in declared:
             declared.add("pod_networks")
-        return [name for name in chosen if name in declared and name not in skip]
+        return [name for name in SECTIONS if name in declared and self.selects(name)]
 
     def options_of_host(self) -> dict[str, Value]:
         """Return the arguments of cni_host for this host; its sections are those of :meth:`sections`."""

@@ -93,7 +93,7 @@ def inspected(bootstrapped, plugins, tmp_path_factory):
     """A controller with the report of all hosts, and the run that has made it."""
     folder = tmp_path_factory.mktemp("fleet")
     controller = Controller(folder, site(plugins, folder))
-    return controller, look(controller)
+    return controller, look(controller, status=2)
 
 
 @pytest.fixture
@@ -132,14 +132,14 @@ def recap(run):
 
 
 def test_a_clean_host(fleet):
-    run = look(fleet, real=True, cni_hosts="plain", cni_drift_fail=True)
+    run = look(fleet, real=True, cni_hosts="plain", cni_drift_fail="drift")
     report = fleet.report()
     assert report["status"] == "clean"
     assert report["counts"] == {"hosts": 1, "clean": 1, "drift": 0, "error": 0, "attention": 0}
     (plain,) = report["hosts"]
     assert plain["steps"] == []
     assert [row["network"] for row in plain["info"]["conf"]] == ["drift"]
-    assert f"The host is clean; {fleet.folder}/report/report.html" in run.stdout
+    assert f'"The host is clean",\n        "{fleet.folder}/report/report.html"' in run.stdout
     assert re.search(r"(?m)^ok: \[plain\] => \(item=plain: clean\)$", run.stdout)
     # Nobody else reads a report.
     assert sh(f"find {fleet.folder}/report -perm /077") == ""
@@ -160,7 +160,7 @@ def test_drift_of_each_kind_until_it_is_repaired(fleet):
             assert text in run.stdout
 
         sh("rm /opt/cni/bin/loopback; mkdir /opt/cni/bin/loopback /run/netns/drift-bad")
-        look(fleet, cni_hosts="plain", cni_netns=["drift-a", "drift-bad"])
+        look(fleet, cni_hosts="plain", cni_netns=["drift-a", "drift-bad"], status=2)
         (plain,) = fleet.report()["hosts"]
         assert plain["status"] == "error"
         plugin, netns = plain["error"].splitlines()
@@ -185,7 +185,7 @@ def test_what_a_daemon_has_added_is_no_drift(fleet):
     with subprocess.Popen([fleet.folder / plugin.name, "600"]) as daemon:
         try:
             wait_until(lambda: Path(f"/proc/{daemon.pid}/comm").read_text() == "install-cni\n")
-            look(fleet, cni_hosts="plain", cni_drift_fail=True)
+            look(fleet, cni_hosts="plain", cni_drift_fail=True)  # as drift
         finally:
             daemon.kill()
             NETWORK.write_text(desired)
@@ -216,17 +216,27 @@ def test_a_fleet_of_which_some_hosts_cannot_be_inspected(inspected):
     assert "unreachable" in hosts["away"]["error"]
     assert "Network is unreachable" in hosts["away"]["error"]
     # Each has its line, and no result is printed.
-    assert re.search(r"(?m)item=more: drift: 1 step \(1 safe\)\)$", run.stdout)
+    assert re.search(r"(?m)item=more: drift: create 10-second.conflist\)$", run.stdout)
     assert re.search("item=away: error: unreachable: .*Network is unreachable", run.stdout)
     assert re.search("item=refused: error: .*/plugins/0/mtu", run.stdout)
-    assert "4 of 6 hosts need attention: 3 with an error, 1 with drift; " in run.stdout
-    for name in ("cni_versions", "cni_drift_result"):
-        assert name not in run.stdout
+    said = "4 of 6 hosts need attention: 3 with an error (away, refused, undefined), 1 with drift (more)"
+    assert said in run.stdout
+    assert "cni_versions" not in run.stdout
+    # What could not be inspected is no success.
+    assert recap(run) == {
+        **dict.fromkeys(("plain", ODD, "more"), False),
+        **dict.fromkeys(("away", "refused", "undefined"), True),
+    }
+
+
+@pytest.mark.parametrize("level", ["never", False])
+def test_a_host_that_is_away_does_not_fail_if_told_so(fleet, level):
+    assert recap(look(fleet, cni_hosts="away", cni_drift_fail=level)) == {"away": False}
 
 
 @pytest.mark.usefixtures("report")
 def test_hosts_that_are_not_clean_fail_and_the_report_has_those_of_other_slices(fleet):
-    run = look(fleet, "--limit", "plain,more,away", cni_drift_fail=True, status=2)
+    run = look(fleet, "--limit", "plain,more,away", cni_drift_fail="drift", status=2)
     assert recap(run) == {"plain": False, "more": True, "away": True}
     assert fleet.report()["counts"]["hosts"] == 6
 
@@ -267,8 +277,11 @@ def test_the_report_of_records_of_any_origin_and_a_file_for_prometheus(fleet, re
     assert hosts["pulled"]["status"] == "drift"
     assert "broken.json is unusable" in hosts["broken"]["error"]
     (shown,) = run.of("ansible.builtin.debug")
-    says = "6 of 8 hosts need attention: 4 with an error, 2 with drift; since 20..-..-.. ..:..: [0-9]+ new on .*"
-    assert re.fullmatch(f"{says}; {report}/report.html", shown["msg"]), shown
+    *_notes, totals, path = shown["msg"]
+    named = "4 with an error (away, broken, refused and 1 more), 2 with drift (more, pulled)"
+    assert totals.startswith(f"6 of 8 hosts need attention: {named}; since 20"), shown
+    assert re.search(r"since 20..-..-.. ..:..: [0-9]+ new on ", totals)
+    assert path == f"{report}/report.html"
     assert 'host_status{host="more",status="drift"} 1' in metrics.read_text()
 
 
@@ -288,9 +301,11 @@ def test_a_fleet_that_is_not_as_demanded_fails(report, controller, other, found,
         if path.stem not in ("plain", other):
             path.unlink()
     run = controller({}).run("report", status=status, cni_report_dir=str(report), cni_report_fail=level)
-    assert bool(re.search('fatal: .*"msg": "1 of 2 hosts needs attention: 1 with ', run.stdout)) == bool(status)
+    assert bool(re.search('fatal: .*"msg": "1 of 2 hosts needs attention: 1 with .*\\(.*\\)"', run.stdout)) == bool(
+        status
+    )
     # What was found is in the artifacts of a job of AWX.
-    (kept,) = run.of("ansible.builtin.set_stats")
+    (kept,) = run.of("podwire.cni.cni_report")
     hosts = kept["ansible_stats"]["data"]["cni_drift"]["hosts"]
     assert {name: hosts[name] for name in ("drift", "error") if hosts[name]} == ({found: [other]} if found else {})
 

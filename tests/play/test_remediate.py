@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
-from ansible_collections.podwire.cni.tests.play.controller import Controller, steps
+from ansible_collections.podwire.cni.tests.play.controller import INTERPRETER, Controller, steps
 
 NET_D = Path("/etc/cni/net.d")
 ALL = {"cni_remediate_classes": ["safe", "disruptive"]}
@@ -152,7 +153,7 @@ def batches(generations, tmp_path):
 
 def before(run):
     """Return the steps that the first look at the only host of a run has found."""
-    return steps(run.of("podwire.cni.cni_report")[0])
+    return steps({"steps": run.of("podwire.cni.cni_report")[0]["before"]})
 
 
 def written(controller):
@@ -170,10 +171,14 @@ def test_what_is_safe_is_repaired(plain):
     run = plain.run("remediate", "--check", cni_hosts="plain")
     assert sorted(before(run)) == sorted(expected)
     assert sorted(steps(plain.reported()["plain"])) == sorted(expected)
+    # All of it would be repaired.
+    assert "item=plain: would repair: " in run.stdout
+    assert "would leave" not in run.stdout
 
     run = plain.run("remediate", real=True, cni_hosts="plain")
     assert sorted(before(run)) == sorted(expected)
-    assert "item=plain: drift before, clean now)" in run.stdout
+    assert re.search(r"item=plain: repaired: .*, and [0-9]+ more \([0-9]+ safe\)\)\n", run.stdout)
+    assert "left" not in run.stdout
     host = plain.reported()["plain"]
     assert (host["status"], host["steps"]) == ("clean", [])
     sh("iptables --table nat --list-rules CNI-HOSTPORT-DNAT | grep -q 18085")
@@ -190,10 +195,14 @@ def test_what_is_disruptive_is_left_unless_it_is_allowed(plain):
         left += lost
     sh("rm /opt/cni/bin/firewall")
 
+    check = plain.run("remediate", "--check", cni_hosts="plain")
+    assert re.search("item=plain: would repair: .*firewall.*; would leave: .*disruptive", check.stdout)
     run = plain.run("remediate", cni_hosts="plain")
     safe = ["install /opt/cni/bin/firewall safe", "create /run/netns/rem-gone safe"]
     assert sorted(before(run)) == sorted([*safe, *left])
-    assert "item=plain: drift before, drift now; left: " in run.stdout
+    assert re.search("item=plain: repaired: .*; left: .*disruptive", run.stdout)
+    # With the command for it.
+    assert re.search("to repair what is left: .* podwire.cni.remediate --limit plain .*disruptive", run.stdout)
     host = plain.reported()["plain"]
     assert host["status"] == "drift"
     assert sorted(steps(host)) == sorted(left)
@@ -206,18 +215,37 @@ def test_what_is_disruptive_is_left_unless_it_is_allowed(plain):
     assert sh(address) == small
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_what_changes_meanwhile_is_repaired_once(batches, rounds):
-    """Somebody hides a network after each of the first *rounds* of repair."""
-    path, log = batches.folder / "one" / "net.d" / "10-own.conflist", batches.folder / "rounds"
-    script = f"echo >>{log}; [ $(wc -l <{log}) -gt {rounds} ] || chmod 0600 {path}"
-    env = {"PODWIRE_MEANWHILE_AFTER": "podwire.cni.cni_host", "PODWIRE_MEANWHILE": script}
-    run = batches.run("remediate", "--limit", "one", status=0 if rounds == 1 else 2, env=env)
-    assert len(run.of("podwire.cni.cni_host")) == 2
-    if rounds == 1:
-        assert "item=one: drift before, clean now)" in run.stdout
-    else:
+# An interpreter of modules, of which a run inspects the host, repairs it, and so on.
+MEANWHILE = """\
+#!/bin/sh
+echo >>{log}
+{interpreter} "$@"
+status=$?
+case $(wc -l <{log}) in {after}) chmod 0600 {path} ;; esac
+exit $status
+"""
+
+
+@pytest.mark.parametrize("after", ["2", "2|4"])
+def test_what_changes_meanwhile_is_repaired_once(batches, after):
+    """Somebody hides a network after the first repair, or after each of two."""
+    path, log = batches.folder / "one" / "net.d" / "10-own.conflist", batches.folder / "calls"
+    interpreter = batches.folder / "python"
+    interpreter.write_text(MEANWHILE.format(log=log, interpreter=INTERPRETER, after=after, path=path))
+    interpreter.chmod(0o755)
+    failed = after != "2"
+    run = batches.run(
+        "remediate", "--limit", "one", status=2 if failed else 0, ansible_python_interpreter=str(interpreter)
+    )
+    # Inspected, repaired, inspected, repaired, inspected.
+    assert len(log.read_text().splitlines()) == 5
+    if failed:
         assert f"a run would now set attributes {path}" in run.stdout
+        assert "no further batch starts" in run.stdout
+        assert batches.reported()["one"]["status"] == "drift"
+    else:
+        assert "item=one: repaired: " in run.stdout
+        assert batches.reported()["one"]["status"] == "clean"
 
 
 def test_a_host_that_cannot_be_repaired_stops_the_rollout_and_one_that_is_away_does_not(batches):

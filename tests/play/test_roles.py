@@ -14,7 +14,6 @@ from ansible_collections.podwire.cni.tests.host.host import sh
 pytestmark = pytest.mark.usefixtures("empty_host")
 
 ROLES = ("plugins", "networks", "runtime", "attachments", "host")
-TEMPLATE = "ansible.builtin.template"
 SECTIONS = ["plugins", "networks", "netns", "attachments"]
 
 
@@ -68,8 +67,8 @@ def test_a_role_that_is_told_nothing_or_empty_texts_as_by_a_survey_does_nothing(
     empty = dict.fromkeys((*DECLARING, "cni_plugins_checksum", "cni_plugins_names", "cni_plugins_bin_dir"), "")
     run = controller(site()).play(*(role(name, texts) for texts in ({}, empty) for name in ROLES))
     modules = Counter((entry.action, entry.status) for entry in run.results if entry.action.startswith("podwire."))
-    # The role runtime has two tasks, and networks one.
-    expected = {"cni_plugins": 2, "cni_conf": 6, "cni_netns": 2, "cni_attach": 2, "cni_host": 2}
+    # The roles runtime and networks use cni_conf, and all but networks have a task for what goes with their section.
+    expected = {"cni_plugins": 2, "cni_conf": 4, "cni_netns": 2, "cni_attach": 2, "cni_host": 8}
     assert modules == {(f"podwire.cni.{module}", "skipped"): count for module, count in expected.items()}
     assert "changed=0 " in run.stdout
 
@@ -120,14 +119,13 @@ def test_the_dhcp_daemon_is_foretold_in_check_mode(controller):
         for name in ("plugins", "host")
     ]
     run = controller(site()).play(*(task for pair in pairs for task in pair))
-    written = [entry.result for entry in run.results if (entry.action, entry.status) == (TEMPLATE, "item")]
-    assert [row["changed"] for row in written] == [True] * 4
-    service, socket, *others = (row["diff"][0]["after"] for row in written)
-    assert "ExecStart=/opt/other/bin/dhcp daemon" in service
-    assert others == [service, socket]
+    written, removed, *others = [entry.result for entry in run.results if entry.action == "podwire.cni.cni_host"]
     # The units were foretold, not written, and so none were removed.
-    assert [result["matched"] for result in run.of("ansible.builtin.find")] == [0] * 2
-    assert run.of("ansible.builtin.systemd_service") == []
+    assert [written["changed"], removed["changed"]] == [True, False]
+    service, socket = (row["after"] for row in written["diff"])
+    assert "ExecStart=/opt/other/bin/dhcp daemon" in service
+    assert [row["changed"] for row in others] == [True, False]
+    assert [row["after"] for row in others[0]["diff"]] == [service, socket]
 
 
 @pytest.fixture

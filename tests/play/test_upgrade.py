@@ -131,10 +131,10 @@ def recap(run, host):
     return dict(word.split("=") for word in line.split())
 
 
-def smoked(run):
-    """Return which networks each run of the module cni_smoke has tried, and how that went."""
-    results = run.of("podwire.cni.cni_smoke")
-    return [{row["network"]: row["status"] for row in result["networks"]} for result in results]
+def statuses(run):
+    """Return how each network of the first host was before and after."""
+    result = run.of("podwire.cni.cni_host")[0]
+    return result["before"], result["after"]
 
 
 @pytest.mark.parametrize(("options", "failed"), [({}, {"canary"}), ({"cni_serial": "100%"}, {"canary", "second"})])
@@ -158,7 +158,8 @@ def test_an_upgrade_and_the_way_back(upgrade, install, generations):
     assert recap(run, "canary")["changed"] == "1"
     released = {path.name: path.read_bytes() for path in new.iterdir()}
     assert installed() == released
-    assert smoked(run) == [{"pwubridge": "passed", "pwuptp": "passed"}] * 2
+    assert statuses(run) == ({"pwubridge": "passed", "pwuptp": "passed"},) * 2
+    assert "tested before: pwubridge passed, pwuptp passed; tested after: pwubridge passed, pwuptp passed" in said(run)
 
     back = upgrade(cni_plugins_src=str(old))
     # The canary is first; the second, which is the same machine, has nothing left to do.
@@ -170,8 +171,12 @@ def test_an_upgrade_and_the_way_back(upgrade, install, generations):
 def test_smoke_tries_the_networks_alone(upgrade):
     before = installed()
     run = upgrade(playbook="smoke", real=True, cni_hosts="canary")
-    assert [entry.action for entry in run.results if entry.action.startswith("podwire.")] == ["podwire.cni.cni_smoke"]
-    assert smoked(run) == [{"pwubridge": "passed", "pwuptp": "passed"}]
+    (result,) = run.of("podwire.cni.cni_host")
+    assert [(row["network"], row["status"]) for row in result["networks"]] == [
+        ("pwubridge", "passed"),
+        ("pwuptp", "passed"),
+    ]
+    assert '"canary: passed: pwubridge passed, pwuptp passed"' in run.stdout
     assert installed() == before
 
 
@@ -193,7 +198,7 @@ def test_a_release_that_only_a_test_on_the_host_finds_broken_is_rolled_back(upgr
     before = installed()
     # The second network, which a plugin that is not broken makes, need not be tried.
     run = upgrade(status=2, cni_smoke_networks=["pwubridge"], **broken(IN_REHEARSAL))
-    assert smoked(run) == [{"pwubridge": status} for status in ("passed", "failed", "passed")]
+    assert statuses(run) == ({"pwubridge": "passed"}, {"pwubridge": "failed"})
     words = said(run)
     assert "this release is broken" in words
     assert f"The previous plugins are restored, {ALL_WORK}" in words

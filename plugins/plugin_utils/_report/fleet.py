@@ -94,7 +94,7 @@ def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inve
     looks = (HostNetworks(host["host"], texts(host.get("groups")), table(host["info"])) for host in known)
     order, across = list(CODES), reasons_across([use for look in looks for use in look.uses()])
     for index, host in enumerate(hosts):
-        found = [*_reasons(host, time, max_age), *across.get(host["host"], ())]
+        found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
         ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
         hosts[index] = {**host, "attention": [{"code": code, "message": message} for code, message in ranked]}
     statuses = {host["status"] for host in hosts}
@@ -141,16 +141,29 @@ def headline(counted: Mapping[str, int]) -> str:
     return f"{needy:,} of {every:,} hosts need{'s' if needy == 1 else ''} attention"
 
 
-def summary_of_fleet(report: Mapping[str, Any]) -> str:
-    """Return the state of a fleet in a line. A host that needs attention for several reasons counts for the worst."""
-    worst = [
-        host["status"] if host["status"] != CLEAN else host["attention"][0]["code"]
-        for host in report["hosts"]
-        if level(host) != CLEAN
-    ]
+def summary_of_fleet(report: Mapping[str, Any], named: bool = False) -> str:
+    """Return the state of a fleet in a line, with some names of hosts on demand.
+
+    A host that needs attention for several reasons counts for the worst.
+    """
+    worst: dict[str, list[str]] = {}
+    for host in report["hosts"]:
+        if level(host) != CLEAN:
+            code = host["status"] if host["status"] != CLEAN else host["attention"][0]["code"]
+            worst.setdefault(code, []).append(host["host"])
     words = {ERROR: "with an error", DRIFT: "with drift", **CODES}
-    said = ", ".join(f"{worst.count(code):,} {word}" for code, word in words.items() if code in worst)
-    return headline(report["counts"]) + (f": {said}" if said else "")
+    said = [
+        f"{len(worst[code]):,} {word}" + (f" ({names_of(worst[code])})" if named else "")
+        for code, word in words.items()
+        if code in worst
+    ]
+    return headline(report["counts"]) + (f": {', '.join(said)}" if said else "")
+
+
+def names_of(hosts: Sequence[str]) -> str:
+    """Return the names of three hosts, and how many more there are."""
+    more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
+    return ", ".join(hosts[:3]) + more
 
 
 def json_lines(report: Mapping[str, Any]) -> Iterator[str]:
@@ -173,7 +186,7 @@ def one_line(value: Any) -> str:
 # ---- what needs attention although a run would change nothing
 
 
-def _reasons(record: Record, time: str, max_age: float) -> Iterator[tuple[str, str]]:
+def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str, str]]:
     """Yield code and message of each reason why a host needs attention."""
     info = table(record["info"])
     if record["confirmed"] is False:

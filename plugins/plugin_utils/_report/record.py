@@ -48,6 +48,7 @@ GATHERED = (
     "problems",
 )
 """The keys of the result of cni_info that the record contains."""
+_MOST_NAMED = 3
 _NO_MESSAGE = "the task failed without a message"
 
 
@@ -215,16 +216,48 @@ class _Record:
             self.confirmed = confirmed if isinstance(confirmed, bool) else all(said) if said else None
 
 
-def summary_of(record: Record) -> str:
-    """Return the status of a host in a line: how many steps of each class a run would take, and the first error."""
-    counted = [f"{count} {name}" for name, count in classes_of(record).items()]
-    words, count = str(record["status"]), len(record["steps"])
-    if count:
-        words += f": {count} step{'s' if count > 1 else ''} ({', '.join(counted)})"
+def summary_of(record: Record, attention: Sequence[str] = ()) -> str:
+    """Return the status of a host in a line: what a run would change, and the first error.
+
+    *attention* are the reasons why a clean host needs it.
+    """
+    words = str(record["status"])
+    if record["steps"]:
+        words += f": {in_words(record['steps'])}"
     if record["error"]:
-        first, *more = record["error"].split("\n")
-        words += f": {first if len(first) <= 200 else first[:199] + '…'}" + (f" (and {len(more)} more)" if more else "")
+        words += f": {first_of(record['error'].split(chr(10)))}"
+    elif record["status"] == CLEAN and attention:
+        words += f", but needs attention: {first_of(attention)}"
     return one_line(words)
+
+
+def first_of(sentences: Sequence[str]) -> str:
+    """Return the first of some sentences, in at most 200 characters, and how many more there are."""
+    first, *more = sentences
+    return (first if len(first) <= 200 else f"{first[:199]}…") + (f" (and {len(more)} more)" if more else "")
+
+
+def in_words(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Return what steps do to which objects: three of them, the disruptive ones first, and how many more there are."""
+    ranked = sorted(steps, key=lambda step: (step.get("class") == FOREIGN, step.get("class") == SAFE))
+    words = [_step_in_words(step) for step in ranked[:_MOST_NAMED]]
+    if len(ranked) > len(words):
+        classes = [str(step.get("class")) for step in ranked[_MOST_NAMED:]]
+        counted = ", ".join(f"{classes.count(name)} {name}" for name in dict.fromkeys(classes))
+        words.append(f"and {len(classes)} more ({counted})")
+    return ", ".join(words)
+
+
+def _step_in_words(step: Mapping[str, Any]) -> str:
+    target, note = text(step.get("target")), "" if step.get("class") == SAFE else f" ({step.get('class')})"
+    kind = text(step.get("kind")).replace("_", " ")
+    # The directory of plugins and networks says nothing new; that of a runtime's file does.
+    if kind != "configure" and MODULES.get(text(step.get("section")), step.get("module")) in (
+        "cni_plugins",
+        "cni_conf",
+    ):
+        target = target.rpartition("/")[2] or target
+    return f"{kind} {target}{note}"
 
 
 def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:

@@ -273,5 +273,5 @@ def test_an_adopted_attachment_knows_what_it_shares(attached, generation):
     assert not site.run(check_mode=True, on_drift="fail")["changed"]
     before = site.picture()
     sh(f"iptables -D FORWARD 1; ip address flush dev {BRIDGE_NAME}; sysctl -q -w net.ipv4.ip_forward=0")
-    repair(site, ["host", "pwf-firewall"])
+    repair(site, ["shared firewall rules and forwarding", "pwf-firewall"])
     assert site.picture()["iptables"] == before["iptables"]

@@ -199,7 +199,7 @@ def test_the_modules_report_and_repair_it(owned, generation):
     checked = host.run("cni_host", audit=True, check_mode=True, diff=True)
     assert checked["changed"]
     assert {(step["section"], step["class"]) for step in checked["plan"]} == {("audit", "safe")}
-    assert {step["target"] for step in checked["plan"]} == {*names, "pwf-full", "host"}
+    assert {step["target"] for step in checked["plan"]} == {*names, "pwf-full", "shared firewall rules and forwarding"}
     left = host.run("cni_host", audit=True, classes=["disruptive"])
     assert not left["changed"] and len(left["left"]) == 4
     ran = host.run("cni_host", audit=True)

@@ -149,7 +149,7 @@ def test_rules_of_others_between_ours_keep_their_places(attached):
     other.row = result["attachments"][0]
     before = rules("POSTROUTING"), rules("CNI-FORWARD", "filter"), rules("FORWARD", "filter")
     assert "other-middle" in before[0][1:-1] and "other-middle" in before[1][1:-1]
-    expected = ["host", *targets_of(*site.containers)]
+    expected = ["shared firewall rules and forwarding", *targets_of(*site.containers)]
 
     # They are flushed, and the others put back theirs first.
     sh("iptables -t nat -F POSTROUTING; iptables -F CNI-FORWARD")
@@ -216,7 +216,11 @@ def test_forwarding_is_switched_on_again(attached, generation):
     site = attached("bridge-dual-masq", generation=generation)
     before = site.picture()
     sh("echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv6/conf/all/forwarding")
-    repair(site, ["host"], ["host has drifted", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"])
+    repair(
+        site,
+        ["shared firewall rules and forwarding"],
+        ["shared firewall rules and forwarding has drifted", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"],
+    )
     assert pictures.differences(before, site.picture()) == []
 
 

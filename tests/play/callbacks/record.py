@@ -1,15 +1,10 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Appends what each task returns to the file that PODWIRE_RECORD names, one JSON object a line.
-
-After each task that succeeds and whose action is PODWIRE_MEANWHILE_AFTER, it runs the script PODWIRE_MEANWHILE. The
-play waits for that.
-"""
+"""Appends what each task returns to the file that PODWIRE_RECORD names, one JSON object a line."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 from ansible.plugins.callback import CallbackBase
 
@@ -35,8 +30,6 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result):
         self._record(result, "ok")
-        if result.task.action == os.environ.get("PODWIRE_MEANWHILE_AFTER"):
-            subprocess.run(["sh", "-ec", os.environ["PODWIRE_MEANWHILE"]], check=True)
 
     def v2_runner_item_on_ok(self, result):
         self._record(result, "item")

@@ -17,13 +17,12 @@ COLLECTION = Path(__file__).parents[3]
 # Somebody deletes a plugin and the file of a network before the last three.
 PLAYBOOKS = ("bootstrap", "bootstrap", "drift", "remediate", "drift")
 LINES = """\
-bootstrap.yml   node1: changed: 8 steps (8 safe)
+bootstrap.yml   node1: changed: make directory bin, install bridge, install host-local, and 5 more (5 safe)
 bootstrap.yml   1 host: 1 changed
 bootstrap.yml   node1: unchanged
 bootstrap.yml   1 host: 1 unchanged
-drift.yml       node1: drift: 2 steps (2 safe)
-remediate.yml   node1: drift: 2 steps (2 safe)
-remediate.yml   node1: drift before, clean now
+drift.yml       node1: drift: install loopback, create 10-apps.conflist
+remediate.yml   node1: repaired: install loopback, create 10-apps.conflist
 drift.yml       node1: clean
 """
 
@@ -69,9 +68,12 @@ def test_bootstrap_drift_and_remediate(real, repository, run_privately, tmp_path
     said = run_privately({}, "bash", "-ec", script, "bash", settings["cni_test_plugins_old"])
     shown, name = [], ""
     for line in said.splitlines():
-        if found := re.search(r"^(\S+) of commit|=> \(item=(.*)\)$", line):
+        # The lines of drift and remediate are labels, those of bootstrap are in a message.
+        if found := re.search(
+            r'^(\S+) of commit|=> \(item=(node1: .*)\)$|^ +"((?:node1: (?!left)|1 host: ).*?)",?$', line
+        ):
             name = found[1] or name
-            shown += [f"{name:<15} {found[2]}"] if found[2] else []
+            shown += [f"{name:<15} {found[2] or found[3]}"] if found[2] or found[3] else []
     assert shown == LINES.splitlines(), said
     included = re.findall("^included: (.*)", said, re.MULTILINE)
     assert included and all(f"{real.state}/collections-" in path for path in included), said

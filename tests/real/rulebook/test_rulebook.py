@@ -145,7 +145,7 @@ def test_the_jobs_of_the_page(fleet):
         ask(port, name)
         wait_until(lambda: fleet.runs() > before and "failed=" in fleet.says().rpartition("PLAY RECAP")[2], fleet.says)
         lines = fleet.says()[start:]
-        found = re.findall(r"\(item=(node1: .*)\)$", lines, re.MULTILINE)
+        found = re.findall(r'(?:\(item=|^ +")(node1: .*?)(?:\)|",?)$', lines, re.MULTILINE)
         said.append((name, found, "failed=0" in lines.rpartition("PLAY RECAP")[2]))
 
     with listening(fleet, rulebook, {"job_port": port, "job_token": "secret", "job_report_dir": str(report)}):

@@ -182,7 +182,7 @@ class Drift:
     @property
     def target(self) -> str:
         """What steps and messages call the owner."""
-        return "/".join(self.owner) or "host"
+        return "/".join(self.owner) or "shared firewall rules and forwarding"
 
     @property
     def lost(self) -> List[Difference]:

@@ -43,8 +43,8 @@ def test_a_host_is_kept_and_the_report_made(action, tmp_path):
         "error": 0,
         "attention": 1,
     }
-    assert result["summary"] == "drift: 1 step (1 safe)"
-    assert result["report"]["summary"] == "The host needs attention: 1 with drift"
+    assert result["summary"] == "drift: write x"
+    assert result["report"]["summary"] == "The host needs attention: 1 with drift (web1)"
     assert result["report"]["artifact"]["hosts"]["drift"] == ["web1"]
     assert json.loads((tmp_path / "report.json").read_text())["inventory"] == ["/etc/fleet"]
     record = json.loads((tmp_path / "hosts" / "web1.json").read_text())

@@ -7,11 +7,15 @@ import random
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter.cni_summary import cni_summary, outcome, summaries
+from ansible_collections.podwire.cni.plugins.filter.cni_summary import cni_summary, outcome
 
-SAFE, DISRUPTIVE, FOREIGN = ({"kind": "write", "class": name} for name in ("safe", "disruptive", "foreign"))
+SAFE, DISRUPTIVE, FOREIGN = (
+    {"kind": "write", "class": name, "target": f"/etc/cni/net.d/{name}", "section": "networks"}
+    for name in ("safe", "disruptive", "foreign")
+)
 DONE, PLANNED, LEFT_OUT = ({"state": state} for state in ("done", "planned", "left_out"))
-LEASE = {"kind": "lease", "action": "deleted"}
+LEASE = {"kind": "lease", "id": "10.0.0.2", "network": "pods", "reason": "dead", "action": "deleted"}
+LEAK = "lease 10.0.0.2 of pods (dead)"
 KEPT = {"kept": {"attachment": 1, "rule": 3}, "live": {"namespaces": 1}}
 LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespace"
 
@@ -25,35 +29,49 @@ LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespa
         (
             {"plan": [SAFE | DONE, SAFE | DONE, DISRUPTIVE | DONE]},
             False,
-            ("changed", "3 steps (2 safe, 1 disruptive)"),
+            ("changed", "write disruptive (disruptive), write safe, write safe"),
         ),
-        ({"plan": [SAFE | PLANNED]}, False, ("would change", "1 step (1 safe)")),
-        ({"actions": [SAFE]}, True, ("would change", "1 step (1 safe)")),
-        ({"plan": [SAFE | LEFT_OUT], "left": [SAFE, SAFE]}, False, ("unchanged", "2 steps left")),
+        ({"plan": [SAFE | PLANNED]}, False, ("would change", "write safe")),
+        (
+            {"plan": [SAFE | PLANNED] * 5},
+            False,
+            ("would change", "write safe, write safe, write safe, and 2 more (2 safe)"),
+        ),
+        ({"actions": [SAFE]}, True, ("would change", "write safe")),
+        (
+            {"plan": [SAFE | LEFT_OUT], "left": [DISRUPTIVE]},
+            False,
+            ("unchanged", "left: write disruptive (disruptive)"),
+        ),
+        (
+            {"plan": [], "before": {"pods": "passed"}, "after": {"pods": "failed"}},
+            False,
+            ("unchanged", "tested before: pods passed; tested after: pods failed"),
+        ),
         ({"unreachable": True, "msg": "no\nroute"}, False, ("unreachable", "no route")),
         ({"failed": True, "msg": "bad"}, False, ("failed", "bad")),
         ({"failed": True}, False, ("failed", "the task failed without a message")),
         ({"failed": True, "msg": "x" * 300}, False, ("failed", "x" * 199 + "…")),
         ({"collected": [], **KEPT}, False, ("no leaks to collect", LOOKED.replace("2 leases, ", ""))),
-        ({"collected": [LEASE, LEASE], **KEPT}, False, ("leaks collected", f"2 leaks; {LOOKED}")),
+        ({"collected": [LEASE, LEASE], **KEPT}, False, ("leaks collected", f"{LEAK}, {LEAK}; {LOOKED}")),
         (
             {"collected": [LEASE, LEASE | {"action": "left"}], **KEPT},
             True,
-            ("leaks to collect", f"1 leak; {LOOKED}; 1 leak left"),
+            ("leaks to collect", f"{LEAK}; {LOOKED}; left: {LEAK}"),
         ),
         ({"collected": [], "failed": True, "msg": "no source"}, False, ("failed", "no source")),
         ({"collected": []}, False, ("no leaks to collect", "looked at nothing in 0 network namespaces")),
         ({"networks": []}, False, ("no networks", "")),
         (
-            {"networks": [{"status": "passed"}, {"status": "skipped"}]},
+            {"networks": [{"network": "a", "status": "passed"}, {"network": "b", "status": "skipped"}]},
             False,
-            ("passed", "2 networks (1 passed, 1 skipped)"),
+            ("passed", "a passed, b skipped"),
         ),
-        ({"networks": [{"status": "planned"}]}, True, ("would be tested", "1 network (1 planned)")),
+        ({"networks": [{"network": "a", "status": "planned"}]}, True, ("would be tested", "a planned")),
         (
             {"failed": True, "networks": [{"network": "a", "status": "failed", "error": {"message": "no"}}]},
             False,
-            ("failed", "1 network (1 failed): a: no"),
+            ("failed", "a failed: a: no"),
         ),
         ({"failed": True, "networks": [], "msg": "not root"}, False, ("failed", "not root")),
         ({"readiness": {"ready": True}}, False, ("ready", "")),
@@ -76,16 +94,45 @@ def test_a_result_has_an_outcome(result, planned, says):
 
 def test_hosts_come_in_their_natural_order_and_all_of_them_have_a_line():
     results = {"web10": {}, "web9": {"plan": [SAFE | DONE]}, "Web1": {"unreachable": True, "msg": "x"}, "db": {}}
-    assert summaries(results, ["web10", "web9"]) == [
-        "db: failed: see the errors above",
+    assert cni_summary(results) == [
+        "db: unchanged",
         "Web1: unreachable: x",
-        "web9: changed: 1 step (1 safe)",
+        "web9: changed: write safe",
         "web10: unchanged",
-        "4 hosts: 1 failed, 1 unreachable, 1 changed, 1 unchanged",
+        "4 hosts: 2 unchanged, 1 unreachable, 1 changed",
     ]
-    assert summaries({"a": {}})[-1] == "1 host: 1 unchanged"
+    assert cni_summary({"a": {}})[-1] == "1 host: 1 unchanged"
     leaks = {"a": {"collected": [LEASE]}, "b": {"collected": [LEASE, LEASE]}, "c": {"collected": []}}
-    assert summaries(leaks, planned=True)[-1] == "3 hosts: 2 with leaks to collect, 1 without leaks to collect"
+    assert cni_summary(leaks, planned=True)[-1] == "3 hosts: 2 with leaks to collect, 1 without leaks to collect"
+
+
+OBSTACLE = {"level": "warning", "code": "c", "message": "m", "evidence": "e", "remedy": "r"}
+ERROR = OBSTACLE | {"level": "error", "message": "n"}
+
+
+def test_what_several_hosts_have_in_common_is_one_line_the_worst_first():
+    # A task with a loop, as the result has it.
+    looped = {"changed": False, "results": [{"item": "host", "readiness": {"obstacles": [OBSTACLE, ERROR]}}]}
+    lines = cni_summary({f"web{number}": looped for number in range(1, 6)}, lines=False, total=False)
+    who = "web1, web2, web3 and 2 more"
+    assert lines == [
+        f"{who}: error: n [c]. Seen: e. Remedy: r",
+        f"{who}: warning: m [c]. Seen: e. Remedy: r",
+    ]
+    many = {f"web{number}": {"cautions": [f"[x] {number}"]} for number in range(200)}
+    lines = cni_summary(many, lines=False)
+    assert len(lines) == 12 and lines[0] == "web0: [x] 0" and lines[-2].startswith("and 190 more")
+
+
+CLASSES = '{"cni_remediate_classes": ["safe", "disruptive"]}'
+
+
+def test_what_a_repair_has_left_has_a_command():
+    results = {"a": {"before": [], "left": [DISRUPTIVE]}, "b": {"before": [], "left": []}}
+    assert cni_summary(results, lines=False, total=False, inventory=["hosts.yml"]) == [
+        "a: left: write disruptive (disruptive)",
+        f"to repair what is left: ansible-playbook -i hosts.yml podwire.cni.remediate --limit a -e '{CLASSES}'",
+    ]
 
 
 def test_no_host_forges_a_line():
@@ -93,7 +140,7 @@ def test_no_host_forges_a_line():
     assert len(lines) == 3 and all(line.isprintable() for line in lines)
 
 
-@pytest.mark.parametrize("arguments", [([],), ({}, "x"), (5,)])
+@pytest.mark.parametrize("arguments", [([],), ({}, False, True, True, "x"), (5,)])
 def test_misuse_is_an_error_of_the_filter(arguments):
     with pytest.raises(AnsibleFilterError, match="cni_summary"):
         cni_summary(*arguments)

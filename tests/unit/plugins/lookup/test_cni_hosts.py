@@ -147,11 +147,26 @@ def test_a_job_of_canaries_that_has_none_of_them_fails():
         rollout(cni_canary="db1")
 
 
-def test_after_drift_only_the_first_host_and_those_that_may_fail_are_needed():
-    variables = {"web1": {}, "web2": {"cni_drift_fail": "yes"}, "db1": {"cni_drift_fail": ""}}
+RESULTS = {
+    "web1": {"failed": True},
+    # A task with a loop.
+    "web2": {"changed": False, "results": [{"fail": "it has drifted"}]},
+    "db1": {"fail": ""},
+}
+
+
+@pytest.mark.parametrize(
+    ("results", "options", "found"),
+    [
+        (RESULTS, {"after": "result"}, ["web2"]),
+        (RESULTS, {"failing": "result"}, ["web2"]),
+        (RESULTS, {"expand": True}, ["web1", "web2", "db1"]),
+        ({}, {"after": "result"}, ["web1"]),
+        ({}, {"failing": "result"}, ["all:!all"]),
+    ],
+)
+def test_later_plays_have_only_the_hosts_that_they_need(results, options, found):
     loader = DataLoader()
     plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
-    given = {"groups": GROUPS, "hostvars": variables}
-    assert plugin.run([], given, default="all", after_drift=True) == ["web1", "web2"]
-    assert plugin.run([], {**given, "hostvars": None}, default="all", after_drift=True) == ["web1"]
-    assert plugin.run([], {**given, "cni_drift_fail": "true"}, default="all", after_drift=True) == ["all"]
+    variables = {"groups": GROUPS, "hostvars": {host: {"result": result} for host, result in results.items()}}
+    assert plugin.run([], variables, default="all", **options) == found

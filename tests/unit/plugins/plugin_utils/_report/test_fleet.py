@@ -138,6 +138,12 @@ def test_the_summary_says_how_many_hosts_need_attention_and_why(records, says):
     assert module.summary_of_fleet(module.fleet(records)) == says
 
 
+def test_the_summary_names_three_hosts_of_each_kind():
+    drifted = [{**DRIFT, "host": f"web{number}"} for number in range(5)]
+    said = module.summary_of_fleet(module.fleet([CLEAN, ERROR, *drifted]), named=True)
+    assert said.endswith(f"1 with an error ({ERROR['host']}), 5 with drift (web0, web1, web2 and 2 more)")
+
+
 def test_an_artifact_has_the_totals_and_the_hosts_by_name():
     steps = [{"kind": "write", "target": "/x", "class": name} for name in ("safe", "safe", "disruptive", "foreign")]
     both = build("both", {"networks": {"actions": steps}}, {})

@@ -211,9 +211,13 @@ def test_a_call_without_a_plan_is_an_error(result, says):
     ("classes", "error", "says"),
     [
         ([], "", "clean"),
-        (["foreign"], "", "clean: 1 step (1 foreign)"),
-        (["safe", "disruptive", "safe"], "", "drift: 3 steps (2 safe, 1 disruptive)"),
-        (["safe"], "one\ntwo\nthree", "error: 1 step (1 safe): one (and 2 more)"),
+        (["foreign"], "", "clean: write 10-a.conflist (foreign)"),
+        (
+            ["safe", "disruptive", "safe", "safe"],
+            "",
+            "drift: write 10-a.conflist (disruptive), write 10-a.conflist, write 10-a.conflist, and 1 more (1 safe)",
+        ),
+        (["safe"], "one\ntwo\nthree", "error: write 10-a.conflist: one (and 2 more)"),
         ([], "x" * 300, f"error: {'x' * 199}…"),
         ([], "a\x1b[31m", "error: a\\u001b[31m"),
     ],
@@ -221,6 +225,12 @@ def test_a_call_without_a_plan_is_an_error(result, says):
 def test_a_host_in_a_line(classes, error, says):
     actions = [dict(STEP, **{"class": name}) for name in classes]
     assert summary_of(build("h", {"networks": {"actions": actions}}, {}, [error])) == says
+
+
+def test_a_clean_host_that_needs_attention_says_why():
+    assert (
+        summary_of(build("h", {}, {}), ["no network", "leaks"]) == "clean, but needs attention: no network (and 1 more)"
+    )
 
 
 @pytest.mark.parametrize("junk", [None, 5, "x", [], [1], {"a": 1}, True])
