@@ -226,7 +226,7 @@ class Procedure:
             raise
         except (AnsibleError, BadValue, StepFailed) as error:
             self.errors.append(str(error))
-            return {}
+            return getattr(error, "result", {})
 
     # ---- the role host
 

@@ -103,16 +103,18 @@ class PluginsPlan(Plan):
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
             self._add_directory(self.store.bin_dir)
         target, releases = change.target, self._releases(change)
+        # Releases that are equal do not tell the files apart.
+        told = releases[0] != releases[1]
         after = None
         if target is not None and "link" in target:
             after = {"link": target["link"]}
         elif target is not None:
-            after = _describe(target, self._versions(change), releases[1])
+            after = _describe(change.name, target, self._versions(change), releases[1] if told else "")
         current = change.current
         before = None
         if current.kind == FILE:
             versions = self.store.cni_versions(change.name, current)
-            before = _describe(current._asdict(), versions, releases[0])
+            before = _describe(change.name, current._asdict(), versions, releases[0] if told else "")
         elif current.kind != MISSING:
             before = {"link": current.link}
         self.batch.changes.append(change)
@@ -281,11 +283,10 @@ class PluginsPlan(Plan):
             return
 
 
-def _describe(file: Mapping[str, Any], versions: Optional[List[str]], release: str) -> Dict[str, Any]:
-    shown = {
-        "sha256": file["sha256"],
+def _describe(name: str, file: Mapping[str, Any], versions: Optional[List[str]], release: str) -> Dict[str, Any]:
+    return {
+        "plugin": f"{name} {release}" if release else f"{name}, sha256 {str(file['sha256'])[:12]}",
         "mode": f"{file['mode']:04o}",
         "owner": f"{file['uid']}:{file['gid']}",
         "cni_versions": " ".join(versions) if versions else None,
     }
-    return {**shown, "release": release} if release else shown

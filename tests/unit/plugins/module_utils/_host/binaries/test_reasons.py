@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import NEW, OLD
@@ -35,6 +36,23 @@ def test_another_release(plugin_host, monkeypatch):
     # What is known is about the file that was there.
     plugin_host.put("bridge", OLD["ptp"])
     assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
+
+
+def test_a_diff_names_plugin_and_release(plugin_host):
+    def contents(release):
+        step = plugin_host.present(NEWER, release=release).steps[-1]
+        return step.before["plugin"], step.after["plugin"]
+
+    plugin_host.apply(plugin_host.present(BRIDGE))
+    (old, new), digest = contents(""), "bridge, sha256 [0-9a-f]{12}"
+    assert re.fullmatch(digest, old) and re.fullmatch(digest, new) and old != new
+    manifest = plugin_host.manifest()
+    (known,) = manifest.versions.values()
+    known["release"] = "1.6.2"
+    manifest.save()
+    assert contents("1.9.1") == ("bridge 1.6.2", "bridge 1.9.1")
+    # The same release with another content.
+    assert contents("1.6.2") == (old, new)
 
 
 def test_a_link(plugin_host, tmp_path):

@@ -41,7 +41,7 @@ def test_a_step_says_both_releases(plugin_host, known):
 def test_the_diff_says_them_too(plugin_host):
     install(plugin_host, "1.1.1")
     [entry] = plugin_host.present(plugins("1.9.1"), release="1.9.1").diff()
-    assert (entry["before"]["release"], entry["after"]["release"]) == ("1.1.1", "1.9.1")
+    assert (entry["before"]["plugin"], entry["after"]["plugin"]) == ("bridge 1.1.1", "bridge 1.9.1")
 
 
 def test_what_somebody_else_installed_is_asked(plugin_host):
