@@ -334,6 +334,12 @@ class Procedure:
         if wrong:
             self.errors = []
             return {"failed": True, "msg": self._rolled_back(result, wrong, worked), **tested}
+        names = [name for name in ("cni_plugins_version", "cni_plugins_src") if self._settings.value(name)]
+        if result.get("changed"):
+            said = " and ".join(f"{name}: {self._settings.value(name)}" for name in names)
+            self._warnings.append(
+                f"write {said} into the inventory (group_vars), or the next run goes back to what it says"
+            )
         return {**result, **tested}
 
     def _smoke(self) -> tuple[dict[str, str], dict[str, str]]:

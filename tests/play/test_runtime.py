@@ -79,7 +79,7 @@ def configured(run):
 def loaded(run):
     """Return the results of looking whether a runtime has loaded the network, by the role host or the role runtime."""
     results = run.of("podwire.cni.cni_host")
-    return [row for row in (result.get("loaded", result) for result in results) if "effective" in row]
+    return [row for row in (result.get("loaded", result) for result in results) if "effective" in row or "code" in row]
 
 
 def restart_due(run):
@@ -128,7 +128,8 @@ def test_containerd_is_restarted_once_and_only_when_it_may(controller, host, nam
     tasks = [BY_SCRIPTS, WHICH_RUNS, left, left, WHICH_RUNS, role(name, **later), WHICH_RUNS, *undo, WHICH_RUNS]
     run = controller.play(*tasks)
     *changes, check, undone = configured(run)
-    assert [changed for changed, *_others in changes] == [True, False, False]
+    # In the role host, a restart is a change of the one task.
+    assert [changed for changed, *_others in changes] == [True, False, name == "host"]
     assert restart_due(run)[:3] == [True] * 3
     assert f" reads {controller.folder}/net.d when it is restarted; cni_runtime_restart is false" in " ".join(
         (run.stdout + run.stderr).split()
