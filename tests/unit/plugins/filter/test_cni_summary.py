@@ -131,7 +131,7 @@ def test_what_a_repair_has_left_has_a_command():
     results = {"a": {"before": [], "left": [DISRUPTIVE]}, "b": {"before": [], "left": []}}
     assert cni_summary(results, lines=False, total=False, inventory=["hosts.yml"]) == [
         "a: left: write disruptive (disruptive)",
-        f"to repair what is left: ansible-playbook -i hosts.yml podwire.cni.remediate --limit a -e '{CLASSES}'",
+        f"to repair what is left: ansible-playbook podwire.cni.remediate --limit a -e '{CLASSES}' -i hosts.yml",
     ]
 
 
