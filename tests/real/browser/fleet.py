@@ -168,7 +168,9 @@ class _Host:
         """Let all plugins be those of another release than the inventory says."""
         for name in PLUGINS:
             path = "/opt/cni/bin/" + name
-            _step(results["plugins"], "replace", path, "disruptive", "is release 1.9.1, want 1.6.2")
+            before, after = {"release": "1.9.1"}, {"release": "1.6.2"}
+            reason = "upgraded to 1.9.1 by upgrade; the inventory says 1.6.2"
+            _step(results["plugins"], "replace", path, "disruptive", reason, before, after)
 
     def flush(self, results: dict[str, Any]) -> None:
         """Let a firewall have been flushed, and a container have lost its address."""

@@ -146,20 +146,24 @@ def test_a_firewall_flush_with_a_lost_address_is_one_cause():
     assert cause.command == ("Repair", "ansible-playbook podwire.cni.remediate --limit k8s2")
 
 
-def upgraded(host, *names, reason="is release 1.9.1, want 1.1.1", step_class="safe"):
+def upgraded(host, *names, reason="upgraded to 1.9.1 by upgrade; the inventory says 1.1.1", step_class="safe"):
     actions = [step(reason, "replace", f"/opt/cni/bin/{name}", step_class) for name in names]
     return build(host, {"plugins": {"actions": actions}}, {})
 
 
 def test_an_upgrade_is_one_cause_whatever_plugins_each_host_has():
     (cause,) = causes(upgraded("a", "bridge", "portmap", "tuning"), upgraded("b", "bridge"))
-    assert (cause.subject, cause.reason, cause.count) == ("3 plugins", "is release 1.9.1, want 1.1.1", 4)
+    assert (cause.subject, cause.reason, cause.count) == (
+        "3 plugins",
+        "upgraded to 1.9.1 by upgrade; the inventory says 1.1.1",
+        4,
+    )
     assert [part.subject for part in cause.parts] == ["3 plugins"]
     (cause,) = causes(upgraded("a", "bridge"), upgraded("b", "bridge"))
     assert cause.subject == "plugin bridge"
     # One that was edited is something else, and so is another release.
     assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", reason="sha256 differs from 1.1.1"))) == 2
-    assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", reason="is release 1.0.0, want 1.1.1"))) == 2
+    assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", reason="1.0.0 to 1.1.1"))) == 2
     assert len(causes(upgraded("a", "bridge"), upgraded("b", "bridge", step_class="disruptive"))) == 2
 
 
