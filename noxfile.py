@@ -388,6 +388,16 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def afternoon(session: nox.Session) -> None:
+    """Show all that an engineer reads in an afternoon with five new hosts of Debian 13."""
+    prepare_to_run(session)
+    machine.install(machine.TO_TEST)
+    plugins = [str(machine.plugins(suite)) for suite in ("forky", "bookworm")]
+    report = str(machine.CACHE / "afternoon-report")
+    session.run(PRIVATE, "tests/afternoon/afternoon.sh", str(machine.afternoon()), *plugins, report, external=True)
+
+
+@nox.session(default=False)
 def playground(session: nox.Session) -> None:
     """Start three hosts, which are namespaces of this machine, and a shell in which to use them."""
     prepare_to_run(session)

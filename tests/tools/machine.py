@@ -48,6 +48,9 @@ APPTAINER = ("apptainer", PLUGINS, "busybox-static", "iproute2", "iptables", "nf
 # What the image of an execution environment is based on, and what the hosts are that it manages.
 EE_SUITE = "trixie"
 EE_BASE = ("ca-certificates", "git", "openssh-client", "openssh-server", "python3", "python3-pip")
+# What the hosts of an afternoon have.
+AFTERNOON_SUITE = "trixie"
+AFTERNOON = ("containerd", "iproute2", "iptables", "nftables", "podman", "procps", "python3", "runc")
 # containerd, and the last podman with CNI in Debian, with the libraries that a small system lacks.
 RUNTIMES_SUITE = "bookworm"
 RUNTIMES = (
@@ -137,6 +140,11 @@ def apptainer() -> Path:
 def ee_base() -> Path:
     """Return the archive of a small system with what an execution environment needs, after making it as root."""
     return _system("ee", EE_SUITE, "minbase", EE_BASE)
+
+
+def afternoon() -> Path:
+    """Return the archive of a new host of Debian 13 with containerd and podman, after making it as root."""
+    return _system("afternoon", AFTERNOON_SUITE, "minbase", AFTERNOON)
 
 
 def _system(name: str, suite: str, variant: str, packages: Iterable[str]) -> Path:
