@@ -3,7 +3,7 @@
 # tests/private.sh by `./run test afternoon`: afternoon.sh SYSTEM NEW OLD REPORT
 #
 # SYSTEM is the archive of a Debian with containerd and podman; NEW and OLD are directories of plugins, 1.9.1 and 1.1.1. k8s1 and k8s2 run
-# containerd, podman1 has podman, docker1 has podman and containerd, plain1 has neither. REPORT gets the report. Output is not changed;
+# containerd, podman1 has podman, both1 has both, plain1 has neither. REPORT gets the report. Output is not changed;
 # the script fails if a fact does not hold.
 set -euo pipefail
 
@@ -12,7 +12,7 @@ scratch=$(mktemp -d /run/podwire-afternoon.XXXXXX)
 report=$4
 hosts=(k8s1 k8s2 podman1 both1 plain1)
 declare -A daemons=([k8s1]=containerd [k8s2]=containerd [both1]=containerd)
-declare -A without=([podman1]=containerd [plain1]="containerd podman")
+declare -A without=([k8s1]=podman [k8s2]=podman [podman1]=containerd [plain1]="containerd podman")
 declare -A first
 inputs=()
 export ANSIBLE_PIPELINING=true ANSIBLE_NOCOLOR=true ANSIBLE_HOST_KEY_CHECKING=false
@@ -50,7 +50,7 @@ process_of() {
 }
 
 start() {
-  local name=$1 number=$2 directory=$scratch/$1 daemon
+  local name=$1 number=$2 directory=$scratch/$1
   mkdir -p "$directory"
   mkfifo "$directory/alive"
   # shellcheck disable=SC2086 # there may be no daemon
@@ -157,14 +157,17 @@ run 2 'ansible-playbook podwire.cni.explain -e cni_hosts=workers'
 say "14:20. Repair it."
 run 0 'ansible-playbook podwire.cni.remediate -e cni_hosts=workers --check'
 run 0 'ansible-playbook podwire.cni.remediate -e cni_hosts=workers'
-run 0 'ansible-playbook podwire.cni.remediate -e cni_hosts=workers -e cni_remediate_disruptive=true'
+run 0 'ansible-playbook podwire.cni.remediate -e cni_hosts=workers -e cni_remediate_classes=safe,disruptive'
 
 say "14:40. Another release of the plugins."
+# shellcheck disable=SC2016 # it is the other shell that expands it
 run 0 'ansible-playbook podwire.cni.upgrade -e cni_hosts=workers -e cni_plugins_src=$PWD/cni-plugins-1.1.1.tgz'
 run 0 'ansible-playbook podwire.cni.drift -e cni_hosts=workers'
 
 say "15:00. A report for the others."
-run 0 "ansible-playbook podwire.cni.report -e cni_hosts=workers -e cni_report_dir=$report"
+run 0 'ansible-playbook podwire.cni.report'
+mkdir -p "$report"
+cp -r cni-report/. "$report"
 
 say "15:30. One host goes."
 run 0 'ansible-playbook podwire.cni.teardown -e cni_hosts=plain1'
