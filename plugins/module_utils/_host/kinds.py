@@ -115,7 +115,8 @@ KINDS: Dict[str, PluginKind] = {
     ),
     "vrf": PluginKind({"vrfname": None, "table": None}, META, inside=True),
 }
-_UNKNOWN = PluginKind(reference=False)
+UNKNOWN_KIND = PluginKind(reference=False)
+"""What is known about any other type."""
 IFNAME = "IFNAME"
 """What tuning replaces by the name of its interface."""
 REFERENCE = frozenset(name for name, kind in KINDS.items() if kind.reference)
@@ -129,7 +130,7 @@ def kind_of(plugin: Mapping[str, Any]) -> PluginKind:
 
 def kind_named(plugin_type: str) -> PluginKind:
     """Return what is known about a type of plugin, as :func:`kind_of` does."""
-    return KINDS.get(plugin_type, _UNKNOWN)
+    return KINDS.get(plugin_type, UNKNOWN_KIND)
 
 
 def bridge_of(plugin: Mapping[str, Any]) -> str:

@@ -153,6 +153,6 @@ def is_certain(value: Any, pointer: Sequence[Any], is_open: bool) -> bool:
             value = value[part]
         except (LookupError, TypeError):
             return not is_open
-    if isinstance(value, (dict, list)):
+    if value is None or isinstance(value, (dict, list)):
         return not is_open
     return not (isinstance(value, str) and HIDDEN in value)

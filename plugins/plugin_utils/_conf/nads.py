@@ -193,7 +193,11 @@ class CheckedNads:
                 self._manifest(value, "", pointer, place)
             elif isinstance(value, str) and pointer[-2:] == ("spec", "ipam") and kind in _OF_OPERATORS:
                 self._ipam(value, pointer, place)
-            elif isinstance(value, str) and pointer not in judged and is_network_text(value, str((*pointer, "")[-2])):
+            elif (
+                isinstance(value, str)
+                and pointer not in judged
+                and is_network_text(value, str(pointer[-1]) if pointer else "")
+            ):
                 self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
 
     def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:

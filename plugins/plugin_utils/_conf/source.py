@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Optional
 
 from ...module_utils._host.checks.fault import Fault
@@ -14,6 +15,8 @@ from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
 from .positions import DataPositions, TextPositions, text_of
 from .render import parse
+
+_UNKNOWN_KEY = re.compile(rf'{HIDDEN}[^"\n]*"\s*:')
 
 
 class Unreadable(Exception):
@@ -90,7 +93,7 @@ class TemplateSource(TextSource):
     def __init__(self, text: str, is_open: bool) -> None:
         text, more = masked_json(text)
         super().__init__(text)
-        self._open = is_open or more
+        self._open = is_open or more or _UNKNOWN_KEY.search(text) is not None
         self.marked = self._open or HIDDEN in text
 
     def document(self) -> Any:

@@ -71,7 +71,9 @@ class Checked:
             self._add([Fault(INFO, "template", text)])
         self._add(list(self._name_findings(data, name)))
         if "syntax" in levels:
-            self._add([fault for fault in list_findings(data) if not self._source.marked or fault.code != REFUSED])
+            # Of a file, templates are known already, and what libcni says of one is about no rendered text.
+            passed = ("template",) * self._source.in_file + (REFUSED,) * self._source.marked
+            self._add([fault for fault in list_findings(data) if fault.code not in passed])
             self._add(list(self._duplicate_keys()))
         refused = [finding for finding in self.problems if finding.code == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
@@ -127,7 +129,8 @@ class Checked:
             return Fault(ERROR, "no_name", 'the network has no name, and libcni refuses it; write "name": "apps"')
         what = 'the network has no name, and libcni attaches no container to it; write "name": "apps"'
         # Runtimes bring up lo by themselves, whatever this file says.
-        is_idle = [plugin.get("type") for plugin in data["plugins"]] == ["loopback"]
+        types = [str(plugin.get("type")) for plugin in data["plugins"]]
+        is_idle = types == ["loopback"] or HIDDEN in "".join(types)
         return Fault(INFO if is_idle else WARNING, "no_name", what)
 
     def _duplicate_keys(self) -> Iterator[Fault]:
@@ -153,7 +156,7 @@ def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Ite
     source.in_file = True
     for entry in Checked(source, "", None, [level for level in levels if level != "schema"]).problems:
         # Multus' own version counts for one without.
-        if entry.code not in ("no_version", "secret_in_file"):
+        if entry.code not in ("no_version", "secret_in_file", *((REFUSED,) if HIDDEN in source.text else ())):
             yield Fault(entry.level, entry.code, entry.message, _parts(place + entry.pointer))
 
 

@@ -105,8 +105,10 @@ class YamlDocument:
         return range(first, first + 1 + self._text[start:end].rstrip().count("\n"))
 
     def _ends(self, node: Any) -> tuple[int, int]:
-        start, end = (self._starts[mark.line] + mark.column for mark in (node.start_mark, node.end_mark))
-        return start, end
+        start, end = node.start_mark, node.end_mark
+        # After a text without a line break at its end, a mark is on the line after the last one.
+        last = len(self._text) if end.line >= len(self._starts) else self._starts[end.line] + end.column
+        return self._starts[start.line] + start.column, last
 
     def inside(self, pointer: Sequence[Any], line: Optional[int], column: Optional[int]) -> Position:
         """Return the position in the file of line and column of the string at *pointer*."""

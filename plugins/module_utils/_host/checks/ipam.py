@@ -8,7 +8,7 @@ from typing import Any, Iterator, NamedTuple, Optional
 
 from ...libcni import version as spec
 from ...libcni.errors import VersionError
-from ..kinds import INTERFACE, kind_of
+from ..kinds import INTERFACE, UNKNOWN_KIND, kind_of
 from ..problems import ERROR, INFO, WARNING
 from .fault import Fault
 from .formats import Network, cidr, ip, network
@@ -127,6 +127,9 @@ def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[
 def _no_range(plugin: dict[str, Any]) -> Fault:
     if plugin.get("bridge") == _FILLED_IN:
         text = "host-local has no range yet; kube-router and Kilo write the node's range into the file when they start"
+        return Fault(INFO, "range_filled_in", text)
+    if kind_of(plugin) is UNKNOWN_KIND:
+        text = f"host-local has no range, so ADD fails unless the plugin {plugin.get('type')} fills one in"
         return Fault(INFO, "range_filled_in", text)
     text = 'host-local: there is no range to allocate addresses from; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
     return Fault(ERROR, "schema", text)

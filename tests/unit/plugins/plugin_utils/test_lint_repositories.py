@@ -94,6 +94,14 @@ TEMPLATED = {
         "{% for nic in nics %}\n",
     )
     + "{% endfor %}\n",
+    "a value of a delegate": "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a.conf: |\n"
+    '    {"name": "a", "cniVersion": "0.3.1", "type": "multus", "delegates": [{"name": "b", "plugins": [\n'
+    '      {"type": "bridge"}, {"type": "portmap", "capabilities": {"portMappings": {{ ports }}}}]}]}\n',
+    "a type without a name": "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a.conf: |\n"
+    '    {"cniVersion": "0.3.1", "type": "{{ type }}"}\n',
+    "one of two names": nad(f"'{MACVLAN}'")
+    .replace("metadata:\n", "{{- if .a }}\nmetadata:\n  name: other\n{{- else }}\nmetadata:\n{{- end }}\n")
+    .replace("  name: storage\n", "{{- if .b }}\n  name: storage\n{{- end }}\n"),
     "a file that another program puts in": "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a.conf: |\n"
     '    {"name": "a", "cniVersion": "0.3.1", "type": "x",\n     "delegates": [__10-calico.conflist__]}\n',
     "a patch that another program fills in": nad("'{}'".format(MACVLAN.replace("eth0", "__NIC__"))),
@@ -171,6 +179,13 @@ def test_a_template_of_a_conflist_is_no_error_and_its_certain_values_are_judged(
     assert codes(lint_files({name: CONFLIST.replace("MODE", "true")})) == []
     broken = CONFLIST.replace('{"type": "ptp",\n', "").replace("{% else %}\n", "")
     assert codes(lint_files({name: broken.replace("MODE", '"yes"')})) == ["schema"]
+
+
+@pytest.mark.parametrize(
+    "text", ['"{cniVersion}"', "# cniVersion", nad(f"'{MACVLAN}'").rstrip(), "cniVersion: &a [*a]"]
+)
+def test_yaml_of_any_form_is_read(lint_files, text):
+    assert codes(lint_files({"a.yaml": text})) == []
 
 
 def test_statements_before_json_are_no_part_of_it(lint_files):

@@ -152,6 +152,11 @@ def test_keys_that_the_ipam_plugin_reads_from_the_whole_configuration_are_known(
     assert codes(lint_files({"a.conflist": of(plugin)})) == ["unknown_key", "unknown_key"]
 
 
+def test_a_plugin_that_is_not_known_may_fill_in_a_range(lint_files):
+    for kind, codes_ in (("terway", []), ("macvlan", ["schema"]), ("sriov", ["schema"])):
+        assert codes(lint_files({"a.conflist": of({"type": kind, "ipam": {"type": "host-local"}})})) == codes_
+
+
 @pytest.mark.parametrize("key", ["allSlavesActive", "tlbDynamicLb"])
 def test_bond_has_the_keys_of_its_latest_release(lint_files, key):
     bond = {"type": "bond", "mode": "balance-tlb", "miimon": "100", "links": [{"name": "a"}, {"name": "b"}], key: 1}
