@@ -17,6 +17,8 @@ BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [
     page for page in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")] if BLOCK.search(page.read_text())
 ]
+# What a name must not begin with; "have" and "let" are verbs that do not say what the task does.
+NO_VERBS = {"A", "Have", "It", "Its", "Let", "Nothing", "One", "See", "The", "Their", "There", "They", "Two", "What"}
 INCLUDES = [f"{prefix}{word}_role" for word in ("import", "include") for prefix in ("", "ansible.builtin.")]
 
 
@@ -70,6 +72,12 @@ def judge(node, modules):
 def test_pages(page, modules):
     blocks = [yaml.safe_load(text) for text in BLOCK.findall(page.read_text(encoding="utf-8"))]
     assert list(judge(blocks, modules)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_of_tasks_and_plays_begin_with_a_verb(page):
+    blocks = "".join(BLOCK.findall(page.read_text(encoding="utf-8")))
+    assert set(re.findall(r"^ *- name: ([A-Z][a-z]*) ", blocks, re.MULTILINE)) & NO_VERBS == set()
 
 
 def test_modules(modules):
