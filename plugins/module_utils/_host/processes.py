@@ -115,6 +115,23 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
     return found
 
 
+def open_root(process: Process) -> int:
+    """Return a descriptor of the root directory of one of root's processes, as it is in its own mount namespace.
+
+    Raises OSError if it has ended, or is not root's any more.
+    """
+    users = os.stat("/proc/1/ns/user")
+    directory = os.open(f"/proc/{process.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        if _is_roots(directory, users):
+            return root
+        os.close(root)
+        raise ProcessLookupError(process.pid)
+    finally:
+        os.close(directory)
+
+
 def _has(pid: int, places: Sequence[Tuple[str, str]]) -> bool:
     """Tell whether a process in another mount namespace has one of the *places* mounted."""
     return bool(places) and any((mount.device, mount.root) in places for mount in mounts(pid))

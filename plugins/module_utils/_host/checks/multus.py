@@ -7,20 +7,26 @@ Multus is one plugin to a runtime. If its file is gone, runtimes that go by orde
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, named_plugins
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile
+from ..json_text import parse_json
 from ..kinds import member_of, text_of
-from ..problems import WARNING, Finding, obstacle
+from ..problems import ERROR, WARNING, Finding, obstacle
+from ..process_root import ProcessRoot
+from ..processes import Process, open_root, processes
 from ..runtimes.through import network_file
 from .plugins import found_plugin, missing_file, why_not_there
 from .view import ConfView, Placed
 
 # Multus' own defaults.
 _SOCKET_DIR, _SOCKET = "/run/multus", "multus.sock"
+_DAEMON_CONFIG, _BIN_DIR = "/etc/cni/net.d/multus.d/daemon-config.json", "/opt/cni/bin"
+_LARGEST = 1 << 20
 
 
 class _Multus(NamedTuple):
@@ -165,6 +171,10 @@ def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Fin
         path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
         text = "the daemon of Multus, which does the work of its shim, does not run: it has no socket"
         yield from missing_file(path, "no_multus_daemon", text, "start it (DaemonSet)")
+        for daemon in processes("multus-daemon", seeing=os.path.dirname(path)):
+            # What cannot be read is not judged.
+            with contextlib.suppress(OSError, ValueError):
+                yield from _dead_links(daemon, plugin, binaries)
         return
     text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
     remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
@@ -184,3 +194,46 @@ def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Fin
     for name in dict.fromkeys(names):
         if not found_plugin(name, places):
             yield why_not_there(name, places, [])
+
+
+def _dead_links(daemon: Process, plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Finding]:
+    """Yield the plugins that are links to what the container of the daemon does not have. Raises OSError, ValueError.
+
+    The daemon runs plugins in its own mount namespace, or in the root directory ``chrootDir`` of its configuration.
+    """
+    descriptor = open_root(daemon)
+    try:
+        root, config_file = ProcessRoot(descriptor), (daemon.paths("-config", "--config") or [_DAEMON_CONFIG])[-1]
+        config = parse_json(root.read(config_file, _LARGEST))
+        if not isinstance(config, dict):
+            return
+        directory = text_of(config, "bindir") or text_of(plugin, "bindir") or _BIN_DIR
+        with root.below(text_of(config, "chrootdir") or "/") as seen:
+            dead = seen.dead_links(directory)
+        used = _used(root, {**plugin, **config})
+    finally:
+        os.close(descriptor)
+    # Those that the host does not have either are missing for everybody.
+    lost = sorted((name for name in dead if found_plugin(name, binaries.bin_dirs)), key=lambda name: name not in used)
+    if lost:
+        text = (
+            f"the daemon of Multus does not find the plugins {', '.join(lost)}: they are links that lead nowhere there"
+        )
+        place, target = os.path.join(directory, lost[0]), dead[lost[0]]
+        evidence = f"{place} is a link to {target}, which exists on this host, but not for its process {daemon.pid}"
+        folder = os.path.dirname(found_plugin(lost[0], binaries.bin_dirs))
+        remedy = (
+            f"install plugins instead of links in {folder} (podwire.cni.cni_plugins), mount what {target} leads to in "
+            f"its container, or set chrootDir in {config_file} to where the root of the host is mounted there"
+        )
+        yield obstacle("no_plugin_for_multus", text, evidence, remedy, ERROR if lost[0] in used else WARNING)
+
+
+def _used(root: ProcessRoot, config: Dict[str, Any]) -> List[str]:
+    """Return the plugins that the daemon runs for every pod, as far as the files that it sees tell."""
+    plugins = [plugin for _place, network in delegates_of(config) for _at, plugin in inner_plugins(network)]
+    target = text_of(config, "clusternetwork")
+    if target.startswith("/"):
+        with contextlib.suppress(OSError):
+            plugins += ConfFile(os.path.basename(target), target, root.read(target, _LARGEST)).plugins
+    return [name for plugin in plugins for _pointer, name in named_plugins(plugin)]

@@ -27,6 +27,7 @@ ALLOWED = {
     ("processes.py", "/proc/{}"): "the same",
     ("processes.py", "/proc/{}/stat"): "when a process of it started, which tells it from a later one of its number",
     ("processes.py", "/proc/{}/mountinfo"): "which directories a process of it has: the one place",
+    ("process_root.py", "/proc/self/fd/{}"): _OWN,
     ("processes.py", "/proc/1/ns/user"): "the user namespace in which root is root",
     ("processes.py", "/proc/self/ns/mnt"): _OWN,
     ("runtimes/nomad.py", "/proc/{}/fd"): "where a process of the one place listens",

@@ -54,13 +54,13 @@ LONGER = {
 # module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
-    "cni_attach": (116, 956, 59),
-    "cni_conf": (120, 1025, 53),
+    "cni_attach": (116, 954, 59),
+    "cni_conf": (121, 1028, 53),
     "cni_gc": (84, 658, 70),
-    "cni_host": (193, 1640, 39),
-    "cni_info": (153, 1295, 34),
+    "cni_host": (193, 1632, 39),
+    "cni_info": (153, 1285, 34),
     "cni_netns": (16, 103, 12),
-    "cni_plugins": (69, 514, 21),
+    "cni_plugins": (69, 515, 21),
     "cni_report": (1, 20, 1),
     "cni_smoke": (93, 756, 61),
 }
