@@ -20,6 +20,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS
+from ..plugin_utils._report.values import rows, text, texts
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.reading import RenderingAction
@@ -43,7 +44,8 @@ class ActionModule(ShippingAction, RenderingAction):
         result = Procedure(self, task_vars or {}).result_of(PROCEDURES[name])
         if name in SUMMARIZED and "warnings" in result:
             # Ansible prints a warning without the name of its host.
-            result["cautions"] = result.pop("warnings")
+            result["cautions"] = cautions_of(result)
+            del result["warnings"]
         return result
 
     def prepare(self, task_vars: Result) -> Result:
@@ -118,6 +120,17 @@ class ActionModule(ShippingAction, RenderingAction):
         # Only the section fails.
         told = {"where": "", "only_ask": False, "last": True, "error": {"code": error.code, "message": error.msg}}
         return call(told, True)
+
+
+def cautions_of(result: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of a result, without those about drift that a step of its plan repairs."""
+    targets = [text(step.get("target")) for step in rows(result.get("plan"))]
+    told = [
+        f"[drifted] {text(finding.get('message'))}"
+        for finding in rows(result.get("findings"))
+        if finding.get("code") == "drifted" and text(finding.get("target")) in targets
+    ]
+    return [warning for warning in texts(result.get("warnings")) if warning not in told]
 
 
 def _named(networks: Any) -> list[Result]:

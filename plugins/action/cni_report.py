@@ -40,7 +40,7 @@ from ..plugin_utils.values import BadValue
 
 # Imported here, and not when a host is inspected: Ansible imports this once, before it starts a process for each host.
 from .cni_host import ActionModule as HostAction
-from .cni_host import Procedure
+from .cni_host import Procedure, cautions_of
 
 Result = dict[str, Any]
 
@@ -122,8 +122,9 @@ class ActionModule(ActionBase):
         """Inspect a host, and return what the result says about it."""
         results = self._inspected(variables)
         said, record = self._written(results, variables, compare, known)
-        warnings = [entry.get("warnings") for entry in results.values() if isinstance(entry, dict)]
-        said["cautions"] = [warning for entry in warnings if isinstance(entry, list) for warning in entry]
+        said["cautions"] = [
+            text for entry in results.values() if isinstance(entry, dict) for text in cautions_of(entry)
+        ]
         said["planned"] = isinstance(results["host"].get("plan"), list)
         fails = record["status"] in _FAILING[self._fail_of(variables)]
         return {**said, "fail": (record["error"] or said["summary"]) if fails else ""}

@@ -171,10 +171,10 @@ status:
   choices: [clean, drift, error]
   sample: drift
 summary:
-  description: The status in a line, with the number of steps by class and the first error.
+  description: The status in a line, with three of the steps, how many more there are, and the first error.
   returned: with O(results) or O(inspect)
   type: str
-  sample: "drift: 3 steps (2 safe, 1 disruptive)"
+  sample: "drift: write 10-apps.conflist (disruptive), install bridge"
 error:
   description: Why the state of the host is unknown. V(null) if it is known.
   returned: with O(results) or O(inspect)
@@ -210,6 +210,15 @@ planned:
   description: Whether it is known what a run would change. If not, RV(error) says why.
   returned: with O(inspect)
   type: bool
+cautions:
+  description: The warnings of the inspection, without those about drift that is a step.
+  returned: with O(inspect)
+  type: list
+  elements: str
+fail:
+  description: Why the playbook C(podwire.cni.drift) fails the host. Empty if it does not.
+  returned: with O(inspect)
+  type: str
 worse:
   description: In what the host is worse than before, one sentence for each difference.
   returned: with O(compare)

@@ -342,3 +342,11 @@ def test_the_file_of_the_transfer_is_removed_here(run, source, monkeypatch, tmp_
     run(plugins={"src": source[0]})
     assert len(run.sent) == 1
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_drift_that_a_step_repairs_is_no_caution():
+    finding = {"code": "drifted", "message": "a/b/eth0 has drifted", "target": "a/b/eth0"}
+    warnings = ["[drifted] a/b/eth0 has drifted", "[other] x"]
+    result = {"plan": [{"target": "a/b/eth0"}], "findings": [finding], "warnings": warnings}
+    assert cni_host.cautions_of(result) == ["[other] x"]
+    assert cni_host.cautions_of({**result, "plan": []}) == warnings
