@@ -11,8 +11,9 @@ version_added: 1.0.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Attaches a test container to each network, in a namespace that exists only for the test. Runs ADD, CHECK, a ping of
-    the gateway, and DEL. Then searches for what DEL left behind, by a container ID that no other container has.
+  - Attaches two test containers to each network, in namespaces that exist only for the test. Runs ADD and CHECK, pings
+    the gateway, sends packets between the containers and to a published port, and runs DEL. Then searches for what DEL
+    left behind, by container IDs that no other container has.
   - Cleans up after itself. The module reports and removes what DEL left behind, undoes a failed ADD, and undoes
     everything if it is interrupted. The next run removes what a killed run left behind.
   - Runs the plugins that the runtime of a network finds. O(bin_dirs) is for networks that no runtime of the host reads.
@@ -32,6 +33,14 @@ options:
       - Set to V(false) if the firewall of the host does not let containers ping it.
     type: bool
     default: true
+  packets:
+    description:
+      - Attach a second container and make a TCP connection to it from the first. If a plugin of the network has the
+        capability C(portMappings), publish a free port of the host, and connect to it from the host.
+      - Networks that keep their containers apart, or that only one container can have, are tested with one container.
+      - Set to V(false) if these packets must not arrive.
+    type: bool
+    default: true
   timeout:
     description:
       - How long one run of one plugin may take, in seconds. After that, the plugin and all processes that it started
@@ -45,8 +54,8 @@ notes:
   - While the module runs, O(cache_dir) has a directory C(smoke), so that nothing mistakes the attachments of the test
     for those of a container.
   - The bridge of a network without attachments so far is removed again. Objects that plugins never remove stay, such as
-    the firewall chains that all containers share, C(net.ipv4.ip_forward), and host-local's record of the last address
-    that it assigned.
+    the firewall chains that all containers share, C(net.ipv4.ip_forward), C(route_localnet) of a bridge that a
+    published port needed, and host-local's record of the last address that it assigned.
 extends_documentation_fragment:
   - podwire.cni._attachments.pod
   - podwire.cni._common
@@ -109,7 +118,7 @@ networks:
           plugin does not answer.
       type: str
     add:
-      description: V(passed) or V(failed). V(null) if it did not run.
+      description: V(passed) or V(failed), that of the first container. V(null) if it did not run.
       type: str
     check:
       description:
@@ -119,11 +128,24 @@ networks:
     ping:
       description: V(passed) or V(failed). V(null) if there is nothing to ping; RV(networks[].notes) say why.
       type: str
+    container:
+      description:
+        - Whether packets of the first container reach the second one, at each of its addresses, V(passed) or V(failed).
+          Also V(failed) if the ADD of the second container fails.
+        - V(null) if there was no second container; RV(networks[].notes) say why.
+      type: str
+    published:
+      description:
+        - Whether packets of the host reach a published port of a container, IPv4 and IPv6 if it has both, V(passed) or
+          V(failed).
+        - V(null) if no plugin of the network has the capability C(portMappings), or the ports are not for everyone
+          (C(conditionsV4), C(conditionsV6)).
+      type: str
     del:
-      description: V(passed) or V(failed). V(null) if it did not run.
+      description: V(passed) or V(failed), that of all containers. V(null) if it did not run.
       type: str
     ips:
-      description: The addresses that the network assigned.
+      description: The addresses that the network assigned to the first container.
       type: list
       elements: str
       sample: [10.88.0.2/24]
@@ -205,6 +227,7 @@ ARGUMENTS: Dict[str, Any] = dict(
     **LOCK_ARGUMENTS,
     networks={"type": "list", "elements": "str"},
     ping={"type": "bool", "default": True},
+    packets={"type": "bool", "default": True},
     timeout={"type": "float", "default": 60},
     pod=POD_ARGUMENTS,
 )
@@ -219,6 +242,7 @@ def main() -> None:
         params["cache_dir"],
         params["networks"],
         params["ping"],
+        params["packets"],
         params["timeout"],
         module.check_mode,
         params["pod"],

@@ -104,7 +104,7 @@ GROUPS: Mapping[str, Group] = {
     "classes": Group(_named("", "classes")),
     "host": Group(_named("host_", "audit", "rehearse", "gather")),
     "gc": Group(_named("gc_", "keep_from", "keep", "networks", "scope", "min_age", "allow_empty"), module="cni_gc"),
-    "smoke": Group(_named("smoke_", "networks", "ping", "timeout", "pod"), module="cni_smoke"),
+    "smoke": Group(_named("smoke_", "networks", "ping", "packets", "timeout", "pod"), module="cni_smoke"),
     "plugins_files": _section("plugins", **_named("plugins_", "bin_dir", "owner", "group", "mode", "force")),
     "plugins_dir": _section("plugins", bin_dir="cni_plugins_bin_dir"),
     "loaded": _section("runtime", ensure_effective="cni_runtime_network"),

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .addresses import packed, prefix_length
 from .kinds import member_of, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .leases import Lease
 
 IP = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
@@ -52,6 +56,11 @@ class Range(NamedTuple):
     @property
     def text(self) -> str:
         return f"{self.start}-{self.end}"
+
+
+def leases_in(ranges: Sequence[Range], leases: Iterable[Lease]) -> List[Lease]:
+    """Return the leases of addresses in *ranges*."""
+    return [lease for lease in leases if any(part.has(ip_of(lease.ip)) for part in ranges)]
 
 
 def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.tools import sample
 
 pytestmark = pytest.mark.parametrize("generation", ["new"])
 
@@ -70,7 +71,7 @@ def test_del_fails_and_the_next_run_takes_back_what_was_left(host, bridged, smok
     stubborn.unlink()
     again = host.run("cni_smoke", networks=["pwsold"])
     assert again["changed"]
-    assert again["actions"][0]["kind"] == "take_back"
+    assert [step["kind"] for step in again["actions"]] == ["take_back", "take_back", "try"]
     smoke(networks=["pwsold"])
 
 
@@ -86,46 +87,79 @@ def test_the_gateway_does_not_answer(host, smoke):
     assert host.run("cni_smoke", networks=["pwsboth"], ping=False)["networks"][0]["ping"] is None
 
 
+def test_a_second_add_fails(bridged, smoke, left):
+    bridged("pwssingle", "pwssing0", "10.57.0.0/24", {"type": "single"}, ipMasq=True)
+    (row,) = smoke(fails=True, networks=["pwssingle"])["networks"]
+    assert (row["add"], row["container"], row["del"]) == ("passed", "failed", "passed")
+    assert row["ping"] == "passed"
+    assert (row["error"]["code"], row["error"]["plugin"]) == ("add_failed", "single")
+    assert left("pwssingle") == ""
+
+
 @pytest.fixture
-def during_add(host, bridged, work):
-    """A process of the module whose network's second plugin waits in ADD, and the number of the plugin's process."""
+def during(host, bridged, work):
+    """Return a function that starts the module, and returns its process at one moment, such as ``ADD 2``.
+
+    At those of plugins, the last one of the chain waits. The function also returns the number of its process.
+    """
     bridged("pwsslow", "pwsslow0", "10.55.0.0/24", {"type": "slow"}, ipMasq=True)
     slow, number = work / "be-slow", work / "slow.pid"
-    slow.touch()
-    process = host.start("cni_smoke", {**host.defaults, "networks": ["pwsslow"]})
-    try:
-        wait_until(number.exists)
+    # So that packets between containers are lost.
+    sh("nft 'add table bridge pws; add chain bridge pws forward { type filter hook forward priority 0; policy drop; }'")
+    processes = []
+
+    def start(moment):
+        slow.write_text(moment)
+        process = host.start("cni_smoke", {**host.defaults, "networks": ["pwsslow"]})
+        processes.append(process)
+        entries = work / "cache" / "smoke" / "results"
+        wait_until(lambda: number.exists() or (moment == "packets" and len(list(entries.glob("pwsslow*"))) == 2))
         slow.unlink()
         # Whoever holds the lock stands in it.
         assert json.loads(Path("/run/podwire-cni/lock").read_text())["pid"] == process.pid
-        yield process, int(number.read_text())
+        return process, int(number.read_text()) if number.exists() else None
+
+    try:
+        yield start
     finally:
-        process.kill()
-        process.communicate()
+        for process in processes:
+            process.kill()
+            process.communicate()
         if number.exists() and Path("/proc", number.read_text().strip()).exists():
             os.kill(int(number.read_text()), signal.SIGKILL)
+        sh("nft delete table bridge pws")
 
 
-def test_a_module_that_is_told_to_end_undoes_the_test(host, during_add, left):
-    process, plugin = during_add
+MOMENTS = ["ADD 2", "ADD 1", "CHECK 1", "packets", "DEL 1", "DEL 2"][:: sample.STEP]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_module_that_is_told_to_end_undoes_the_test(host, during, left, moment):
+    process, plugin = during(moment)
     process.terminate()
     result = host.result(process)
     assert result["failed"]
     assert result["code"] == "interrupted"
-    assert not Path("/proc", str(plugin)).exists()
-    again = host.run("cni_smoke", networks=["pwsslow"])
+    assert plugin is None or not Path("/proc", str(plugin)).exists()
+    assert left("pwsslow") == ""
+    again = host.run("cni_smoke", networks=["pwsslow"], packets=False)
     assert not again["changed"]
     assert [step["kind"] for step in again["actions"]] == ["try"]
     assert left("pwsslow") == ""
 
 
-def test_the_next_run_takes_back_what_a_killed_one_left(host, during_add, left):
-    process, plugin = during_add
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_next_run_takes_back_what_a_killed_one_left(host, during, left, moment):
+    process, plugin = during(moment)
     process.kill()
-    os.kill(plugin, signal.SIGKILL)
+    if plugin is not None:
+        os.kill(plugin, signal.SIGKILL)
     process.wait()
     assert left("pwsslow") != ""
-    again = host.run("cni_smoke", networks=["pwsslow"])
-    assert again["changed"]
-    assert [step["kind"] for step in again["actions"]] == ["take_back", "try"]
+    check = host.run("cni_smoke", networks=["pwsslow"], packets=False, check_mode=True)
+    again = host.run("cni_smoke", networks=["pwsslow"], packets=False)
+    assert again["changed"] is check["changed"] is True
+    assert again["actions"] == check["actions"]
+    begun = 1 if moment in ("ADD 1", "CHECK 1") else 2
+    assert [step["kind"] for step in again["actions"]] == ["take_back"] * begun + ["try"]
     assert left("pwsslow") == ""

@@ -21,6 +21,8 @@ def test_what_a_plugin_without_del_leaves_is_reported_and_removed(host, write, h
     assert row["error"]["code"] == "leaked"
     assert {leak["kind"] for leak in row["leaks"]} == {"lease", "link", "rule"}
     assert [leak["removed"] for leak in row["leaks"]] == [True] * len(row["leaks"])
-    assert len([leak for leak in row["leaks"] if leak["kind"] == "link"]) == 2
-    (lease,) = (leak for leak in row["leaks"] if leak["kind"] == "lease")
-    assert row["ips"] == [f"{lease['id']}/24"]
+    # Of both containers.
+    assert len([leak for leak in row["leaks"] if leak["kind"] == "link"]) == 4
+    first, second = (leak["id"] for leak in row["leaks"] if leak["kind"] == "lease")
+    assert row["ips"] == [f"{first}/24"]
+    assert second != first

@@ -12,6 +12,8 @@ def check_working(tried):
     assert [row["leaks"] for row in tried] == [[]] * 5
     assert rows["pwsboth"]["check"] == rows["pwsboth"]["ping"] == "passed"
     assert len(rows["pwsboth"]["ips"]) == 2
+    assert {row["container"] for row in tried} == {rows["pwsboth"]["published"]} == {"passed"}
+    assert {row["published"] for row in tried if row["network"] != "pwsboth"} == {None}
     assert rows["pwsptp"]["ping"] == "passed"
     assert rows["pwsmac"]["ping"] is None
     assert rows["pwsmac"]["notes"][0]["code"] == "no_gateway"

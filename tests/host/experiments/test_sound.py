@@ -45,6 +45,7 @@ SOUND = {
     "isolated containers": ([{**BRIDGE, "portIsolation": True}], "", "1.0.0"),
     "isolated by the firewall": ([BRIDGE, {"type": "firewall", "ingressPolicy": "isolated"}], "", "1.0.0"),
     "ptp": ([{"type": "ptp", "ipMasq": True, "ipam": PODS}], "", "1.0.0"),
+    "tap": ([{"type": "tap", "ipam": {**PODS, "routes": []}}], "", "1.0.0"),
     "macvlan": ([macvlan({**LAN, "routes": DEFAULT4})], NO_FORWARDING, "1.0.0"),
     "macvlan, IPv6": ([macvlan({**LAN6, "routes": DEFAULT6})], "", "1.0.0"),
     "macvlan, passthru": ([macvlan(LAN, mode="passthru")], "", "1.0.0"),

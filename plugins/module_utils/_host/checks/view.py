@@ -10,7 +10,7 @@ from ..confdir import ConfFile, drop_ins
 from ..hostview import HostView
 from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING
-from ..ranges import Range, ip_of, range_of, range_sets, ranges_of
+from ..ranges import Range, leases_in, range_of, range_sets, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequenc
 def _row(
     network: str, data_dir: str, family: str, ranges: Sequence[Range], reserved: Sequence[Lease]
 ) -> Dict[str, Any]:
-    inside = [lease for lease in reserved if any(part.has(ip_of(lease.ip)) for part in ranges)]
+    inside = leases_in(ranges, reserved)
     owners: Dict[str, List[str]] = {}
     for lease in reserved:
         owners.setdefault(lease.container_id, []).append(lease.ip)

@@ -17,7 +17,7 @@ from ...libcni.errors import CNIError, PluginError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.version import greater_than_or_equal_to
-from ..addresses import family_of, packed, result_addresses
+from ..addresses import family_of, packed
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
@@ -29,9 +29,21 @@ from ..netns import Netns, visit
 from ..plan import workers_of
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
-from .host_copy import OUTSIDE, HostCopy
+from .host_copy import HostCopy
 from .memory import Memory, forget
-from .packets import DEADLINE, QUICK, Flow, Trace, answers, connects
+from .packets import (
+    ALL,
+    DEADLINE,
+    OUTSIDE,
+    QUICK,
+    Flow,
+    Trace,
+    answers,
+    connects,
+    container_addresses,
+    keeps_apart,
+    same_host,
+)
 from .private_host import STORE, new_netns, work_apart
 from .real_names import private_store
 
@@ -42,7 +54,6 @@ _LARGEST_LEASE = 4096
 _ALLOWED = "/etc/cni/tuning/allowlist.conf"
 _IFNAME = "eth0"
 _MEMORY = "experiments"
-_ALL = ("0.0.0.0/0", "::/0")
 _PUBLISHED, _INSIDE = 61998, 8080
 _MAPPING = [{"hostPort": _PUBLISHED, "containerPort": _INSIDE, "protocol": "tcp"}]
 _ARGUMENTS = [
@@ -196,7 +207,7 @@ class Experiment:
             left = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime))
             failed = left or failed
         seen = seen._replace(failed=failed)
-        names = [address for result in results for address in _addresses(result)]
+        names = [address for result in results for address in container_addresses(result)]
         return seen._replace(left=self._left(runtimes, names, rules))
 
     def _doubt(self) -> str:
@@ -242,11 +253,11 @@ class _Ways:
 
     def find(self, plugins: Sequence[Mapping[str, Any]], mapped: bool) -> List[Lost]:
         first, second = self._containers[0], self._containers[-1]
-        ours, theirs = _addresses(self._results[0]), _addresses(self._results[-1])
-        if len(self._results) < 2 or _same_host(*self._results):
+        ours, theirs = container_addresses(self._results[0]), container_addresses(self._results[-1])
+        if len(self._results) < 2 or same_host(self._results, plugins):
             theirs = []
         routes = [str(route.get("dst")) for route in self._results[0].get("routes") or []]
-        routed = {family_of(target) for target in routes if target in _ALL}
+        routed = {family_of(target) for target in routes if target in ALL}
         name = next(filter(None, map(self._host.beside, plugins)), "")
         if name:
             self._host.be_neighbour(self._outside, name, [*ours, *theirs], self._named_gateways())
@@ -254,7 +265,7 @@ class _Ways:
             # Then others route to the containers, or nobody does.
             self._host.route_back(self._outside, ours)
         flows = []
-        if not any(_isolates(plugin) for plugin in plugins):
+        if not any(keeps_apart(plugin) for plugin in plugins):
             flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
         for family in routed.intersection(map(family_of, ours)):
             way_out = self._host.way_out(family)
@@ -302,32 +313,6 @@ class _Ways:
     def _named_gateways(self) -> List[str]:
         ips = self._results[0].get("ips") or []
         return list(dict.fromkeys(str(entry["gateway"]) for entry in ips if packed(str(entry.get("gateway") or ""))))
-
-
-def _addresses(result: Mapping[str, Any]) -> List[str]:
-    addresses = [entry.partition("/")[0] for entry in result_addresses(result)]
-    return [address for address in addresses if address != "::1" and not address.startswith("127.")]
-
-
-def _same_host(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two containers were given an address or a MAC that only one can have."""
-    macs = [
-        {entry.get("mac") for entry in result.get("interfaces") or [] if entry.get("sandbox")}
-        - {None, "", "00:00:00:00:00:00"}
-        for result in (one, other)
-    ]
-    return bool(set(_addresses(one)).intersection(_addresses(other)) or (macs[0] & macs[1]))
-
-
-def _isolates(plugin: Mapping[str, Any]) -> bool:
-    """Tell whether a plugin keeps the containers of its network apart."""
-    kind = text_of(plugin, "type")
-    return (
-        member_of(plugin, "portisolation") is True
-        or (kind == "firewall" and text_of(plugin, "ingresspolicy") == "isolated")
-        or kind == "dummy"
-        or (kind == "macvlan" and text_of(plugin, "mode") in ("private", "vepa", "passthru"))
-    )
 
 
 def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:

@@ -28,10 +28,8 @@ from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, member_of, text_of
 from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
 from ..netns import Netns, visit
+from .packets import OUTSIDE
 from .surroundings import make_bridge
-
-OUTSIDE: Dict[int, str] = {socket.AF_INET: "9.9.9.10", socket.AF_INET6: "2620:fe::10"}
-"""They stand for all that the default route leads to, as no filter of odd addresses has them. No packet leaves."""
 
 # Those with the lowest indexes are made: the host's own, and not each container's.
 _MOST_LINKS = 64

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Sends packets between the namespaces of a private host, and finds what drops them."""
+"""Sends packets between namespaces, those that a network promises, and finds what drops them in a private host."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import select
 import socket
 import struct
 import time
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
-from ..addresses import family_of
+from ..addresses import family_of, result_addresses
 from ..errors import HostError
 from ..firewall.chains import FAMILIES, LEGACY, printed, tool
 from ..kernel.sysctls import read_globals, write_global
+from ..kinds import member_of, text_of
 from ..netns import Netns, visit
 
 # Seconds for an attempt; a lost SYN is sent again after one, and an echo request after some.
 DEADLINE, QUICK, _AGAIN = 2.5, 1.0, 0.4
+OUTSIDE: Dict[int, str] = {socket.AF_INET: "9.9.9.10", socket.AF_INET6: "2620:fe::10"}
+"""They stand for all that the default route leads to, as no filter of odd addresses has them. No packet leaves."""
+ALL = ("0.0.0.0/0", "::/0")
 # Protocol, types of request and reply, and the length of the header that a raw socket reads.
 _ECHO: Dict[int, Tuple[int, int, int, int]] = {
     socket.AF_INET: (socket.IPPROTO_ICMP, 8, 0, 20),
@@ -44,13 +48,17 @@ Result = TypeVar("Result")
 
 
 class Flow(NamedTuple):
-    """Packets from *client* to *address*, where *server* has the address or is what is behind it. None: the host."""
+    """Packets from *client* to *address*, where *server* has the address or is what is behind it. None: the host.
+
+    *source*: the address of the client that they come from, "" for any.
+    """
 
     client: Optional[Netns]
     server: Optional[Netns]
     address: str
     port: int
     server_port: int
+    source: str = ""
 
 
 def _inside(netns: Optional[Netns], work: Callable[[], Result]) -> Result:
@@ -73,13 +81,13 @@ class Attempt:
         """Whether the attempt has time."""
         return time.monotonic() < self._end
 
-    def waits_for(self, stream: socket.socket, most: float) -> bool:
+    def waits_for(self, stream: socket.socket, most: float = DEADLINE) -> bool:
         """Wait for at most *most* seconds until *stream* can be read; False if it cannot, or the attempt is over."""
         left = min(most, self._end - time.monotonic())
         return bool(select.select([stream], [], [], max(0.0, left))[0])
 
 
-def connects(flow: Flow, trace: Trace) -> bool:
+def connects(flow: Flow, attempt: Attempt) -> bool:
     """Tell whether a TCP connection is made and carries a byte in both directions."""
     family = family_of(flow.address)
 
@@ -91,24 +99,36 @@ def connects(flow: Flow, trace: Trace) -> bool:
         return listener
 
     def connect() -> socket.socket:
-        client = socket.socket(family, socket.SOCK_STREAM)
-        client.setblocking(False)
-        client.connect_ex((flow.address, flow.port))
-        return client
+        while True:
+            client = socket.socket(family, socket.SOCK_STREAM)
+            client.setblocking(False)
+            try:
+                client.bind((flow.source, 0))
+                client.connect((flow.address, flow.port))
+            except BlockingIOError:
+                return client
+            except OSError:
+                # An IPv6 address is usable only some seconds after it was assigned.
+                if attempt.goes_on:
+                    client.close()
+                    time.sleep(_AGAIN)
+                    continue
+            return client
 
-    trace.begin()
+    attempt.begin()
     with _inside(flow.server, listen) as listener, _inside(flow.client, connect) as client:
-        if not trace.waits_for(listener):
-            return False
-        accepted, _peer = listener.accept()
-        with accepted:
-            return _carries(client, accepted, trace) and _carries(accepted, client, trace)
+        while attempt.goes_on:
+            if attempt.waits_for(listener):
+                accepted, _peer = listener.accept()
+                with accepted:
+                    return _carries(client, accepted, attempt) and _carries(accepted, client, attempt)
+    return False
 
 
-def _carries(sender: socket.socket, receiver: socket.socket, trace: Trace) -> bool:
+def _carries(sender: socket.socket, receiver: socket.socket, attempt: Attempt) -> bool:
     with contextlib.suppress(OSError):
         sender.send(b"x")
-        return trace.waits_for(receiver) and receiver.recv(1) == b"x"
+        return attempt.waits_for(receiver) and receiver.recv(1) == b"x"
     return False
 
 
@@ -140,6 +160,39 @@ def answers(container: Netns, address: str, attempt: Attempt, source: str = "") 
 def _checksum(body: bytes) -> int:
     total: int = sum(struct.unpack(f"!{len(body) // 2}H", body))
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+
+
+# ---- which ones a network promises
+
+
+def container_addresses(result: Mapping[str, Any]) -> List[str]:
+    """Return the addresses of a container in the result of its ADD, without those of loopback."""
+    addresses = [entry.partition("/")[0] for entry in result_addresses(result)]
+    return [address for address in addresses if address != "::1" and not address.startswith("127.")]
+
+
+def same_host(results: Sequence[Mapping[str, Any]], plugins: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether two containers of a network were given an address or a MAC that only one can have."""
+    macs = [
+        {entry.get("mac") for entry in result.get("interfaces") or [] if entry.get("sandbox")} for result in results
+    ]
+    same = set.intersection(*macs) - {None, "", "00:00:00:00:00:00"}
+    # All containers of ipvlan have the MAC of its master.
+    if same and all(text_of(plugin, "type") != "ipvlan" for plugin in plugins):
+        return True
+    return bool(set.intersection(*(set(container_addresses(result)) for result in results)))
+
+
+def keeps_apart(plugin: Mapping[str, Any]) -> bool:
+    """Tell whether a plugin keeps the containers of its network apart."""
+    kind = text_of(plugin, "type")
+    return (
+        member_of(plugin, "portisolation") is True
+        or (kind == "firewall" and text_of(plugin, "ingresspolicy") == "isolated")
+        # A tap carries nothing before a program opens it, such as a virtual machine.
+        or kind in ("dummy", "tap")
+        or (kind == "macvlan" and text_of(plugin, "mode") in ("private", "vepa", "passthru"))
+    )
 
 
 # ---- what drops them

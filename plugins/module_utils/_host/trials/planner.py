@@ -68,14 +68,21 @@ def reason_against(config: NetworkConfigList) -> Optional[Reason]:
     return next((reason for plugin in plugins for reason in _reasons(plugin)), None)
 
 
+def why_alone(config: NetworkConfigList) -> str:
+    """Return a clause on why only one container can have the network, "" if several can."""
+    reasons = (reason for plugin in config.plugins for reason in _reasons(plugin.network))
+    return next((why for word, why in reasons if word in ("takes_device", "fixed_address")), "")
+
+
 def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
     kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
     if kind_of(plugin).takes_device or (kind == "macvlan" and text_of(plugin, "mode") == "passthru"):
         yield "takes_device", f"{kind} takes a device that a container may have or need"
     if text_of(ipam, "type") == "static":
         yield "fixed_address", "its address is fixed, and a container may have it"
-    if kind == "tuning" and member_of(plugin, "mac"):
-        yield "fixed_address", "its MAC is fixed, and a container may have it"
+    asked = object_of(object_of(plugin, "args"), "cni")
+    if (kind == "tuning" and member_of(plugin, "mac")) or member_of(asked, "mac") or member_of(asked, "ips"):
+        yield "fixed_address", "its address or MAC is fixed, and a container may have it"
     if text_of(ipam, "type") == "dhcp":
         path = text_of(ipam, "daemonsocketpath") or _DHCP_SOCKET
         if not _is_socket(path):
@@ -196,6 +203,7 @@ class SmokePlanner:
         trial = Trial(file.network or "", file.path, trier.bin_dirs)
         try:
             trial.config = load(file, trier.networks)
+            trial.alone = why_alone(trial.config)
             against = reason_against(trial.config) if self._settings.networks is None else None
             if against:
                 trial.skip(*against)

@@ -10,7 +10,7 @@ from ..errors import HostError
 from ..kinds import member_of
 from ..leases import Lease, lease_stores, read_leases
 from ..problems import WARNING, Finding, obstacle
-from ..ranges import Range, ip_of, range_of, range_sets
+from ..ranges import Range, leases_in, range_of, range_sets
 from ..runtimes.asking import ANSWER
 from ..runtimes.runtime import Network, Runtime
 
@@ -47,7 +47,7 @@ class Pools:
                 yield from self._full(known, leases)
 
     def _full(self, ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Finding]:
-        inside = [lease for lease in leases if any(part.has(ip_of(lease.ip)) for part in ranges)]
+        inside = leases_in(ranges, leases)
         size = sum(part.size for part in ranges)
         if not ranges or len(inside) < size:
             return

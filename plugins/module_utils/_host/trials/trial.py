@@ -1,31 +1,36 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The test of one network: ADD, CHECK, ping and DEL in a namespace that exists only for it, and a search for leaks."""
+"""The test of one network: ADD, CHECK, packets and DEL in namespaces that exist only for it, and a search for leaks."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...libcni.conf import NetworkConfigList
+from ...libcni.conf import NetworkConfigList, PluginConfig
 from .. import netlink
-from ..addresses import packed, result_addresses
+from ..addresses import family_of, packed
 from ..attachments.attached import Attached
 from ..attachments.executors import EmptyNetns
 from ..attachments.networks import Networks
 from ..attachments.remains import Departed, Row, drop_remains
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
+from ..binaries.types import types_of
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..hostview import HostView
-from ..kinds import bridge_of
+from ..kinds import REFERENCE, bridge_of, lease_dir, member_of, object_of
+from ..leases import read_leases
 from ..netns import Netns, visit
 from ..plan import Plan
-from .packets import Attempt, answers
+from ..ranges import leases_in, range_of, range_sets
+from .packets import ALL, OUTSIDE, Attempt, Flow, answers, connects, container_addresses, keeps_apart, same_host
 
-# Seconds for a gateway to answer.
-_DEADLINE = 5.0
+# Seconds for a gateway or a container to answer, and the port of a container.
+_DEADLINE, _PORT = 5.0, 8080
 
 
 class Target(NamedTuple):
@@ -57,6 +62,58 @@ def gateways_on_host(found: List[Target]) -> List[Target]:
     return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
 
 
+def published_at(result: Mapping[str, Any]) -> List[str]:
+    """Return an address of the host for each family of the container: its uplink's, or what else it can answer to."""
+    parts = [part for part in (result, result.get("ip4"), result.get("ip6")) if isinstance(part, dict)]
+    routes = [str(route.get("dst")) for part in parts for route in part.get("routes") or []]
+    routed = {family_of(route) for route in routes if route in ALL}
+    found = []
+    for family in dict.fromkeys(map(family_of, container_addresses(result))):
+        near = [target.gateway for target in gateways_on_host(targets(result)) if family_of(target.gateway) == family]
+        # Nothing is sent.
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((OUTSIDE[family], 9))
+            address = probe.getsockname()[0]
+            if family in routed and not address.startswith("fe80:"):
+                near.insert(0, address)
+        found += near[:1]
+    return found
+
+
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """Hold a TCP port of the host that no process uses, and no rule of its firewall names."""
+    from ..firewall.dump import FirewallDump
+
+    rules = ""
+    # The search for leaks reports what cannot be read.
+    with contextlib.suppress(HostError):
+        rules = repr(FirewallDump().rules)
+    with contextlib.ExitStack() as held:
+        while True:
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            holder = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            if family == socket.AF_INET6:
+                holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            holder.bind(("", 0))
+            port = holder.getsockname()[1]
+            if str(port) not in rules:
+                yield port
+                return
+
+
+def has_one_address(config: NetworkConfigList) -> bool:
+    """Tell whether host-local has no address for a second container."""
+    for plugin in config.plugins:
+        place = lease_dir(plugin.network)
+        leases = read_leases(place, config.name)[0] if place else []
+        for _pointer, entries in range_sets(object_of(plugin.network, "ipam")) if place else ():
+            ranges = [part for part in map(range_of, entries) if part is not None]
+            if ranges and len(leases_in(ranges, leases)) + 1 >= sum(part.size for part in ranges):
+                return True
+    return False
+
+
 PLANNED, PASSED, FAILED, SKIPPED = "planned", "passed", "failed", "skipped"
 UNUSABLE = "unusable"
 TAKE_BACK = "take_back"
@@ -73,6 +130,7 @@ class SmokeSettings(NamedTuple):
     cache_dir: str
     networks: Optional[Sequence[str]]
     ping: bool
+    packets: bool
     timeout: float
     check_mode: bool
     pod: Optional[Mapping[str, Any]] = None
@@ -89,8 +147,9 @@ class SmokeSettings(NamedTuple):
 class Trial:
     """The test of one network.
 
-    ``bin_dirs`` are where its plugins are. ``ready`` (STATUS), ``add``, ``check``, ``ping``, ``deleted``: the result of
-    each, None if it did not run. ``notes`` tell why one did not run, or does not count.
+    ``bin_dirs`` are where its plugins are. ``alone``: why only one container can have the network, "" if several can.
+    ``ready`` (STATUS), ``add``, ``check``, ``ping``, ``container`` (packets to another one), ``published`` (a port),
+    ``deleted``: the result of each, None if it did not run. ``notes`` tell why one did not run, or does not count.
     """
 
     def __init__(self, network: str, file: str, bin_dirs: Sequence[str]) -> None:
@@ -98,12 +157,15 @@ class Trial:
         self.file = file
         self.bin_dirs = list(bin_dirs)
         self.config: Optional[NetworkConfigList] = None
+        self.alone = ""
         self.status = PLANNED
         self.reason = ""
         self.ready: Optional[str] = None
         self.add: Optional[str] = None
         self.check: Optional[str] = None
         self.ping: Optional[str] = None
+        self.container: Optional[str] = None
+        self.published: Optional[str] = None
         self.deleted: Optional[str] = None
         self.ips: Optional[List[str]] = None
         self.leaks: List[Dict[str, Any]] = []
@@ -135,6 +197,8 @@ class Trial:
             "add": self.add,
             "check": self.check,
             "ping": self.ping,
+            "container": self.container,
+            "published": self.published,
             "del": self.deleted,
             "ips": self.ips,
             "leaks": self.leaks,
@@ -168,23 +232,30 @@ class SmokePlan(Plan):
             self.finish()
 
 
-class Interfaces:
-    """The interfaces of the host and of one namespace before an ADD. ``made``: those of the host that the ADD made."""
+class Container:
+    """A container of a test. ``made``: the interfaces of the host that its ADD made. ``gone``: nothing is attached."""
 
-    def __init__(self, netns: Netns) -> None:
-        self._netns = netns
+    def __init__(self, attached: Attached) -> None:
+        self.attached = attached
+        self.netns = Netns(attached.netns)
+        self.added = self.gone = False
+        self.made: Dict[Tuple[Any, ...], Any] = {}
         self._host = netlink.links()
         self._inside = self._look_inside()
-        self.made: Dict[Tuple[Any, ...], Any] = {}
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        return self.attached.result or {}
 
     def _look_inside(self) -> Mapping[int, netlink.Link]:
-        return visit([self._netns], netlink.links).get(self._netns.path, {})
+        return visit([self.netns], netlink.links).get(self.netns.path, {})
 
-    def note(self, result: Mapping[str, Any]) -> None:
-        """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
+    def note(self, attached: Attached) -> None:
+        """Note what an ADD made on the host: the interfaces in its result, and the other ends of veths."""
         from ..kernel.objects import KernelObject
 
-        entries = result.get("interfaces")
+        self.attached, self.added = attached, True
+        entries = self.result.get("interfaces")
         names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
         ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
         for index, link in netlink.links().items():
@@ -204,14 +275,15 @@ class Interfaces:
             if index not in self._inside
         ]
 
-    def remove_new_bridges(self, config: NetworkConfigList) -> None:
-        """Remove the bridges of the network that did not exist before and have no ports."""
-        names = {bridge_of(plugin.network) for plugin in config.plugins}
-        present = netlink.links()
-        ports = {link.master for link in present.values()}
-        for index, link in present.items():
-            if index not in self._host and link.kind == "bridge" and link.name in names and index not in ports:
-                netlink.delete_link(index, link.name)
+
+def remove_new_bridges(config: NetworkConfigList, before: Mapping[int, netlink.Link]) -> None:
+    """Remove the bridges of the network that were not among the interfaces *before* and have no ports."""
+    names = {bridge_of(plugin.network) for plugin in config.plugins}
+    present = netlink.links()
+    ports = {link.master for link in present.values()}
+    for index, link in present.items():
+        if index not in before and link.kind == "bridge" and link.name in names and index not in ports:
+            netlink.delete_link(index, link.name)
 
 
 _IFNAME = "eth0"
@@ -230,32 +302,26 @@ class Trier:
 
     def run(self, trial: Trial) -> None:
         """Test one network and record the result in *trial*. It leaves nothing behind, whatever happens."""
-        if trial.config is None:
+        config = trial.config
+        if config is None:
             return
-        # No other container has ever had this id.
-        key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
+        containers: List[Container] = []
         try:
-            with EmptyNetns() as netns:
-                interfaces = Interfaces(Netns(netns))
-                args, capability_args = self._settings.conventions(key.container_id)
-                given = Attached(key, trial.config, netns, args, capability_args, None)
+            before = netlink.links()
+            with contextlib.ExitStack() as held:
                 try:
-                    self._try(trial, given, interfaces)
+                    self._try(trial, config, containers, held)
+                    self._end(trial, containers)
                 except BaseException:
                     # The process was told to terminate.
-                    self._undo(given)
+                    for container in containers:
+                        self._undo(container.attached)
                     raise
-                # A veth that is left goes with the namespace.
-                trial.leaks += interfaces.left_inside()
-                departed = Departed(key, time.time(), interfaces.made, trial.config, trial.ips or ())
-                trial.leaks += self._drop_remains(departed)
-            if trial.deleted == PASSED:
-                self._verbs.store.remove(key)
-            interfaces.remove_new_bridges(trial.config)
+            remove_new_bridges(config, before)
         except HostError as error:
             trial.fail(error)
         except OSError as error:
-            text = f"cannot create a network namespace to test {trial.network} in: {error.strerror}"
+            text = f"cannot create a network namespace or hold a port to test {trial.network}: {error.strerror}"
             trial.fail(HostError(text, code="no_netns"))
         if trial.leaks:
             what = "; ".join(str(leak["message"]) for leak in trial.leaks)
@@ -263,41 +329,99 @@ class Trier:
         elif not trial.error:
             trial.status = PASSED
 
-    def _drop_remains(self, departed: Departed) -> List[Row]:
-        """Remove what a DEL has left, and return the rows that report it."""
-        dropped = drop_remains([departed], self._settings.cache_dir)
-        for message in dropped.problems:
-            self._plan.warn("rules_unreadable", f"{message}; rules that were left there go undetected")
-        return [row for rows in dropped.rows.values() for row in rows]
-
-    def _try(self, trial: Trial, given: Attached, interfaces: Interfaces) -> None:
-        self._ask_status(trial, given.config)
-        try:
-            trial.add = FAILED
-            added = self._verbs.add(given, False)
-        except HostError as error:
-            trial.deleted = FAILED if error.code == "cleanup_failed" else PASSED
-            trial.fail(error)
+    def _try(
+        self, trial: Trial, config: NetworkConfigList, containers: List[Container], held: contextlib.ExitStack
+    ) -> None:
+        """Attach *containers* and send their packets."""
+        self._ask_status(trial, config)
+        packets = self._settings.packets
+        port = held.enter_context(free_port()) if packets and any(map(_publishes, config.plugins)) else 0
+        why = self._why_one(trial, config) if packets else None
+        # CHECK of old portmaps cannot pass with a port, so the first container has none if there is a second.
+        first = self._container(config, port if why else 0, containers, held)
+        trial.add = self._add(trial, first)
+        if trial.add == FAILED:
             return
-        trial.add = PASSED
-        result = added.attached.result or {}
-        trial.ips = result_addresses(result)
-        interfaces.note(result)
-        if added.check is not None:
+        trial.ips = first.attached.ips
+        if self._settings.ping:
+            self._ping_gateways(trial, first)
+        if packets and why is None and not container_addresses(first.result):
+            why, port = ("no_address", "the network assigns no address to send packets to"), 0
+        if why is not None:
+            trial.note(why[0], f"tested with one container: {why[1]}")
+        elif packets:
+            second = self._container(config, port, containers, held)
+            trial.container = self._add(trial, second)
+            if not second.added:
+                return
+            if same_host([first.result, second.result], [plugin.network for plugin in config.plugins]):
+                trial.container = None
+                trial.note("one_container", "no packets were sent: both containers got the same address or MAC")
+                return
+            self._send_between(trial, first, second)
+        if port:
+            self._send_to_port(trial, containers[-1], port)
+
+    def _container(
+        self, config: NetworkConfigList, port: int, containers: List[Container], held: contextlib.ExitStack
+    ) -> Container:
+        """Return a new one, with *port* of the host as one of its own."""
+        # No other container has ever had this id.
+        key = Key(config.name, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
+        args, capability_args = self._settings.conventions(key.container_id)
+        # Two containers cannot have the same ports.
+        ports = capability_args.pop("portMappings", []) if not containers else []
+        if port:
+            ports = [*ports, {"hostPort": port, "containerPort": _PORT, "protocol": "tcp"}]
+        if ports:
+            capability_args["portMappings"] = ports
+        netns = held.enter_context(EmptyNetns())
+        containers.append(Container(Attached(key, config, netns, args, capability_args, None)))
+        return containers[-1]
+
+    def _add(self, trial: Trial, container: Container) -> str:
+        try:
+            added = self._verbs.add(container.attached, False)
+        except HostError as error:
+            container.gone = error.code != "cleanup_failed"
+            trial.fail(error)
+            return FAILED
+        container.note(added.attached)
+        if trial.check is None and added.check is not None:
             trial.check = UNUSABLE
             text = f"{trial.network}: CHECK fails right after a successful ADD ({added.check}); it can never pass here"
             trial.note("check_unusable", text)
             self._plan.warn("check_unusable", text)
-        elif trial.config is not None and can_check(trial.config):
+        elif trial.check is None and can_check(container.attached.config):
             trial.check = PASSED
-        if self._settings.ping:
-            self._ping_gateways(trial, given.netns, targets(result))
-        try:
-            trial.deleted = FAILED
-            self._verbs.detach(added.attached, given.netns, interfaces.made)
-            trial.deleted = PASSED
-        except HostError as error:
-            trial.fail(error)
+        return PASSED
+
+    def _end(self, trial: Trial, containers: Sequence[Container]) -> None:
+        """Detach *containers* and look for leaks."""
+        departed = []
+        for container in containers:
+            attached = container.attached
+            if container.added:
+                try:
+                    self._verbs.detach(attached, attached.netns, container.made)
+                    container.gone = True
+                except HostError as error:
+                    trial.fail(error)
+            # A veth that is left goes with the namespace.
+            trial.leaks += container.left_inside()
+            departed.append(Departed(attached.key, time.time(), container.made, attached.config, attached.ips))
+        trial.deleted = PASSED if all(container.gone for container in containers) else FAILED
+        trial.leaks += self._drop_remains(departed)
+        for container in containers:
+            if container.gone:
+                self._verbs.store.remove(container.attached.key)
+
+    def _drop_remains(self, departed: Sequence[Departed]) -> List[Row]:
+        """Remove what DELs have left, and return the rows that report it."""
+        dropped = drop_remains(departed, self._settings.cache_dir)
+        for message in dropped.problems:
+            self._plan.warn("rules_unreadable", f"{message}; rules that were left there go undetected")
+        return [row for rows in dropped.rows.values() for row in rows]
 
     def _ask_status(self, trial: Trial, config: NetworkConfigList) -> None:
         """Ask the plugins whether they are ready. ADD is tried in any case: containerd does so, too."""
@@ -316,22 +440,57 @@ class Trier:
             # A version without STATUS is not worth a note.
             trial.note("status_unknown", found.message)
 
-    def _ping_gateways(self, trial: Trial, netns: str, targets: List[Target]) -> None:
-        here = gateways_on_host(targets)
+    def _why_one(self, trial: Trial, config: NetworkConfigList) -> Optional[Tuple[str, str]]:
+        """Return (code, clause) for why the network is tested with one container, None if with two."""
+        plugins = [plugin.network for plugin in config.plugins]
+        if trial.alone:
+            return "one_container", trial.alone
+        if any(keeps_apart(plugin) for plugin in plugins):
+            return "kept_apart", "the network keeps its containers apart"
+        if self._settings.pod is not None and not REFERENCE.issuperset(types_of(plugins)):
+            return "one_container", "a pod can have only one in the network"
+        if has_one_address(config):
+            return "one_container", "host-local has no address for another"
+        return None
+
+    def _ping_gateways(self, trial: Trial, container: Container) -> None:
+        found = targets(container.result)
+        here = gateways_on_host(found)
         if not here:
-            gateways = ", ".join(target.gateway for target in targets)
+            gateways = ", ".join(target.gateway for target in found)
             what = f"{gateways} is not an address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
             return
-        trial.ping, container = PASSED, Netns(netns)
+        trial.ping = PASSED
         for target in here:
-            if not answers(container, target.gateway, Attempt(_DEADLINE), target.source):
+            if not answers(container.netns, target.gateway, Attempt(_DEADLINE), target.source):
                 trial.ping = FAILED
                 text = (
                     f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source}; check "
                     "the bridge and the host's firewall, or set ping: false if it must not answer"
                 )
                 trial.fail(HostError(text, code="ping_failed"))
+
+    def _send_between(self, trial: Trial, first: Container, second: Container) -> None:
+        sources = {family_of(address): address for address in container_addresses(first.result)}
+        for address in container_addresses(second.result):
+            source = sources.get(family_of(address), "")
+            if not connects(Flow(first.netns, second.netns, address, _PORT, _PORT, source), Attempt(_DEADLINE)):
+                trial.container = FAILED
+                what = f"packets from one container to another ({source} to {address}) are lost"
+                trial.fail(_lost(trial.network, what, "container_unreachable"))
+
+    def _send_to_port(self, trial: Trial, container: Container, port: int) -> None:
+        addresses = published_at(container.result)
+        if not addresses:
+            trial.note("no_address", "no published port: the host has no address at which a container can answer")
+            return
+        trial.published = PASSED
+        for address in addresses:
+            if not connects(Flow(None, container.netns, address, port, _PORT), Attempt(_DEADLINE)):
+                trial.published = FAILED
+                what = f"packets of the host to a published port ({address}, TCP {port}) are lost"
+                trial.fail(_lost(trial.network, what, "port_unreachable"))
 
     def _undo(self, given: Attached) -> None:
         """Undo an ADD that was interrupted at any point."""
@@ -350,5 +509,17 @@ class Trier:
         self._take_back(attached, "")
 
     def _take_back(self, attached: Attached, netns: str) -> None:
-        self._drop_remains(self._verbs.detach(attached, netns))
+        self._drop_remains([self._verbs.detach(attached, netns)])
         self._verbs.store.remove(attached.key)
+
+
+def _publishes(plugin: PluginConfig) -> bool:
+    """Tell whether a plugin publishes ports for everyone, the host included."""
+    conditions = (member_of(plugin.network, name) for name in ("conditionsv4", "conditionsv6"))
+    return bool(plugin.capabilities.get("portMappings")) and not any(conditions)
+
+
+def _lost(network: str, what: str, code: str) -> HostError:
+    advice = "check the host's firewall, forwarding and routes, or set packets: false if they must not arrive"
+    more = "the playbook explain names what drops them, if a runtime uses the network"
+    return HostError(f"{network}: {what}; {advice}; {more}", code=code)

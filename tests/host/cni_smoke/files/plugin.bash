@@ -10,6 +10,13 @@ pass_result_on() {
   exec python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["prevResult"]))'
 }
 
+# Tell whether this is the call that be-slow names, such as "ADD 2".
+is_slow() {
+  local calls="$PLUGIN_DIR/slow.$CNI_COMMAND"
+  echo >>"$calls"
+  [ "$(cat "$PLUGIN_DIR/be-slow" 2>/dev/null)" = "$CNI_COMMAND $(wc -l <"$calls")" ]
+}
+
 case "$name-$CNI_COMMAND" in
   *-VERSION)
     printf '{"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}'
@@ -28,12 +35,23 @@ case "$name-$CNI_COMMAND" in
   leaky-ADD)
     exec "$REAL_PLUGINS/bridge"
     ;;
-  slow-ADD)
-    if [ -e "$PLUGIN_DIR/be-slow" ]; then
+  slow-*)
+    if is_slow; then
       echo $$ >"$PLUGIN_DIR/slow.pid.new"
       mv "$PLUGIN_DIR/slow.pid.new" "$PLUGIN_DIR/slow.pid"
       exec sleep 1000
     fi
+    [ "$CNI_COMMAND" != ADD ] || pass_result_on
+    ;;
+  single-ADD)
+    mkdir "$PLUGIN_DIR/single" 2>/dev/null || { printf '{"cniVersion": "1.0.0", "code": 101, "msg": "only one"}'; exit 1; }
+    pass_result_on
+    ;;
+  single-DEL)
+    rmdir "$PLUGIN_DIR/single" 2>/dev/null
+    ;;
+  unmap-ADD)
+    iptables -t nat -F CNI-HOSTPORT-DNAT
     pass_result_on
     ;;
   vendor-ADD)

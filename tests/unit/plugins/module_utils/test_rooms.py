@@ -57,12 +57,12 @@ PAYLOAD = {
     "cni_attach": (116, 954, 59),
     "cni_conf": (121, 1028, 53),
     "cni_gc": (84, 658, 70),
-    "cni_host": (193, 1632, 39),
+    "cni_host": (193, 1640, 39),
     "cni_info": (153, 1285, 34),
     "cni_netns": (16, 103, 12),
     "cni_plugins": (69, 515, 21),
     "cni_report": (1, 20, 1),
-    "cni_smoke": (93, 756, 61),
+    "cni_smoke": (94, 774, 62),
 }
 
 

@@ -194,7 +194,7 @@ def attach_codes(attach_host, **changed):
 
 def smoke_codes(attach_host):
     settings = SmokeSettings(
-        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, 5, False
+        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, False, 5, False
     )
     try:
         return {trial.error["code"] for trial in SmokePlanner(settings).make().trials if trial.error}

@@ -7,8 +7,9 @@ import json
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -47,8 +48,9 @@ def kernel(monkeypatch):
     return Kernel(monkeypatch)
 
 
-def result(*names):
-    return {"interfaces": [{"name": name} for name in names]}
+def attached(*interfaces):
+    made = {"interfaces": [{"name": name} for name in interfaces]}
+    return Attached(Key("demo", "web", "eth0"), config({"type": "bridge"}), "/run/netns/web", [], {}, made)
 
 
 def made(found):
@@ -56,7 +58,7 @@ def made(found):
 
 
 def test_interfaces_of_the_result_and_other_ends_are_of_the_add(kernel):
-    found = trial.Interfaces(Netns("/run/netns/web"))
+    found = trial.Container(attached())
     kernel.add(5, "named")
     kernel.add(6, "otherend")
     kernel.add(7, "cni0", kind="bridge")
@@ -65,20 +67,20 @@ def test_interfaces_of_the_result_and_other_ends_are_of_the_add(kernel):
     kernel.add(9, "neighbour")
     kernel.add_inside(3, "eth0", link=6, abroad=True)
     kernel.add_inside(4, "eth1", link=9)
-    found.note(result("named", "cni0", "uplink"))
+    found.note(attached("named", "cni0", "uplink"))
     assert made(found) == {"named": 5, "otherend": 6, "cni0": 7}
 
 
 def test_what_was_there_before_stays(kernel):
     kernel.add(5, "named")
     kernel.add_inside(3, "eth0", link=2, abroad=True)
-    found = trial.Interfaces(Netns("/run/netns/web"))
-    found.note(result("named"))
+    found = trial.Container(attached())
+    found.note(attached("named"))
     assert made(found) == {}
 
 
 def test_an_interface_inside_is_reported_and_ends_with_its_namespace(kernel):
-    found = trial.Interfaces(Netns("/run/netns/web"))
+    found = trial.Container(attached())
     kernel.add_inside(4, "eth1")
     kernel.add_inside(3, "eth0")
     rows = found.left_inside()
@@ -91,20 +93,20 @@ def test_an_interface_inside_is_reported_and_ends_with_its_namespace(kernel):
 
 @pytest.mark.parametrize("interfaces", [None, 7, "x", [None, 7, "x"], [{}]])
 def test_results_that_make_no_sense(kernel, interfaces):
-    found = trial.Interfaces(Netns("/run/netns/web"))
+    found = trial.Container(attached())
     kernel.add(5, "new")
-    found.note({"interfaces": interfaces})
+    found.note(attached().changed(result={"interfaces": interfaces}))
     assert made(found) == {}
 
 
 def test_a_namespace_that_is_gone(kernel, monkeypatch):
     monkeypatch.setattr(trial, "visit", lambda paths, work: {})
-    assert trial.Interfaces(Netns("/run/netns/web")).left_inside() == []
+    assert trial.Container(attached()).left_inside() == []
 
 
 def test_new_bridges_without_ports_are_removed(kernel):
     kernel.add(3, "old", kind="bridge")
-    found = trial.Interfaces(Netns("/run/netns/web"))
+    before = dict(kernel.host)
     kernel.add(4, "cni0", kind="bridge")
     kernel.add(5, "br1", kind="bridge")
     kernel.add(6, "used", kind="bridge")
@@ -112,5 +114,6 @@ def test_new_bridges_without_ports_are_removed(kernel):
     kernel.add(8, "foreign", kind="bridge")
     kernel.add(9, "nobridge")
     bridges = [{"type": "bridge", "bridge": name} for name in ("old", "br1", "used", "nobridge")]
-    found.remove_new_bridges(config({"type": "bridge"}, *bridges, {"type": "tuning", "bridge": "foreign"}))
+    network = config({"type": "bridge"}, *bridges, {"type": "tuning", "bridge": "foreign"})
+    trial.remove_new_bridges(network, before)
     assert kernel.deleted == [(4, "cni0"), (5, "br1")]
