@@ -42,7 +42,7 @@ ENTRIES = [
         "version_not_string",
         "\n{name: bad, conflist: {cniVersion: 1.0, plugins: [{type: loopback}]}}",
         CONFLIST,
-        ["/cniVersion", "the number 1.0", "put it in quotes"],
+        ["/cniVersion", "the number 1.0", 'in quotes; write "1.0.0"'],
     ),
     (
         "src_unreadable",
