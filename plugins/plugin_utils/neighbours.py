@@ -1,8 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What other hosts of a play get, too: ranges of networks on a LAN that stand in one place for several hosts.
+"""Ranges of networks on a LAN that several hosts of a play get from one place, such as a line of group_vars.
 
-Ansible knows where each value was written. A value is the same for two hosts, and not only equal, if the variables of
-both have it from one place, such as a file in group_vars.
+Ansible knows where each value was written, so a value can be the same for two hosts, and not only equal.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import WARNING, Finding
 from ._conf.positions import Origin
 
+# The most hosts whose variables are read: usually the first one has the value already, or none has it.
 _MOST = 20
-"""The most hosts whose variables are read: usually the first one has the value already, or none has it."""
-
 Place = tuple[str, int, Optional[int]]
 
 

@@ -6,6 +6,7 @@ Its folder may go with the container in which the job ran.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -42,9 +43,13 @@ def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
     room = MOST_BYTES
     hosts, left_out = {}, {}
     for name, names in by_list.items():
-        hosts[name], room = _fitting(names, room)
-        if len(hosts[name]) < len(names):
-            left_out[name] = len(names) - len(hosts[name])
+        ends = list(itertools.accumulate(len(json.dumps(host)) + len(", ") for host in names))
+        fitting = sum(end <= room for end in ends)
+        hosts[name] = names[:fitting]
+        if fitting < len(names):
+            left_out[name] = len(names) - fitting
+        # Nothing goes into what is left: a list of the less important hosts must not be longer than this one.
+        room = 0 if name in left_out else room - max(ends, default=0)
     return {
         "status": report["status"],
         "summary": summary_of_fleet(report),
@@ -53,17 +58,6 @@ def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
         "hosts": hosts,
         "left_out": left_out,
     }
-
-
-def _fitting(names: list[str], room: int) -> tuple[list[str], int]:
-    """Return the first of *names* that fit into *room* bytes, and the room that is left."""
-    for index, name in enumerate(names):
-        size = len(json.dumps(name)) + len(", ")
-        if size > room:
-            # Nothing goes into what is left: a list of the less important hosts must not be longer than this one.
-            return names[:index], 0
-        room -= size
-    return names, room
 
 
 def goes_with_the_container(

@@ -85,12 +85,12 @@ def host_view(
     drifted = {finding.what: finding.reason for finding in planned if finding.step_class != FOREIGN}
     targets = {finding.what for finding in planned}
     # A planned repair says the same as the warning about its drift.
-    warnings = [
-        row
+    problems += [
+        {"level": "warning", **_texts(row, "code", "message"), "place": ""}
         for row in rows(record["warnings"])
         if row.get("code") != "drifted" or text(row.get("target")) not in targets
     ]
-    shown = [finding for finding in findings if finding.level]
+    shown, runtimes = [finding for finding in findings if finding.level], Bounded(list(_runtimes(info)))
     obstacles = rows(table(info.get("readiness")).get("obstacles"))
     return {
         "id": identifier,
@@ -100,18 +100,16 @@ def host_view(
         "level": level(record),
         "tags": tags_of(record),
         "error": record["error"] or "",
-        "attention": record["attention"],
         "cut": next((reason["message"] for reason in record["attention"] if reason["code"] == CUT), ""),
         "first": shown[:1],
         "more": max(0, len(shown) - 1),
         "known": record["info"] is not None,
         "steps": Bounded(steps),
         "classes": classes,
-        "effective": Bounded(list(_runtimes(info))).shown,
+        "runtimes": runtimes,
         "obstacles": Bounded([_texts(row, "level", "message", "evidence", "remedy") for row in obstacles]),
         # cni_conf and cni_info may both report one.
         "problems": Bounded(sorted(_once(problems), key=lambda problem: problem["code"] != "known_vulnerability")),
-        "warnings": Bounded(_once([_texts(row, "code", "message") for row in warnings])),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
         "leaks": Bounded([_leak(row) for row in rows(info.get("garbage"))]),
@@ -214,7 +212,11 @@ def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collect
 
 def _runtimes(info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for each runtime, with the part of the readiness that is about it."""
-    readiness = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
+    # Handlers of a runtime share its name; one that reads no files has no directory.
+    readiness: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for row in rows(table(info.get("readiness")).get("runtimes")):
+        for directory in (text(row.get("conf_dir")), ""):
+            readiness.setdefault((text(row.get("runtime")), text(row.get("network")), directory), row)
     obstacles = rows(table(info.get("readiness")).get("obstacles"))
     # Such a runtime works, with networks of another kind.
     unused = {text(row.get("runtime")): text(row.get("evidence")) for row in obstacles if row.get("code") == "not_cni"}
@@ -222,20 +224,9 @@ def _runtimes(info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
         texts_of_row = _texts(row, "runtime", "version", "network", "file", "reason")
         why = unused.get(text(row.get("runtime")), "").removeprefix("it ")
-        ready = _ready({} if why else _of_runtime(row, readiness))
+        key = tuple(_texts(row, "runtime", "network", "conf_dir").values())
+        ready = _ready({} if why else readiness.get(key, {}))
         yield {**texts_of_row, "unused": why, "not_chosen": Bounded(others, 20), **ready}
-
-
-def _of_runtime(row: Mapping[str, Any], readiness: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the readiness of a runtime. Its handlers share its name; one that reads no files has no directory."""
-    directory = text(row.get("conf_dir"))
-    same = [
-        ready
-        for ready in readiness
-        if all(text(ready.get(key)) == text(row.get(key)) for key in ("runtime", "network"))
-        and directory in ("", text(ready.get("conf_dir")))
-    ]
-    return same[0] if same else {}
 
 
 def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,7 +255,6 @@ def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
         "free": number(row.get("free")),
         "outside": number(row.get("outside")),
         "percent": percent,
-        "part": -(-percent // 5) * 5,
         "level": "bad" if percent >= 100 else "warn" if percent >= _NEARLY_FULL else "good",
     }
 

@@ -120,16 +120,13 @@
     $("nothing").hidden = shown > 0;
     $("clear").hidden = !filtered;
     $("showing").value = filtered ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
-    document.querySelectorAll("[data-show] > a").forEach((link) => mark(link, link.parentElement.dataset.show === state.show));
-    document.querySelectorAll("[data-cause] > a").forEach((link) => mark(link, link.parentElement.dataset.cause === state.cause));
+    for (const link of document.querySelectorAll("[data-show] > a, [data-cause] > a")) {
+      const { show, cause } = link.parentElement.dataset;
+      link.ariaCurrent = (cause === undefined ? show === state.show : cause === state.cause) ? "true" : null;
+    }
     if (find.value !== state.q) find.value = state.q;
     $("runtime").value = state.runtime;
     $("group").value = state.group;
-  }
-
-  function mark(link, current) {
-    link.toggleAttribute("aria-current", current);
-    if (current) link.setAttribute("aria-current", "true");
   }
 
   function fill(select, key) {
