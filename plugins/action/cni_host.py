@@ -391,9 +391,9 @@ class Procedure:
         """Remove what this collection put on a host, and restore what was there before."""
         value, common = self._settings.value, self._settings.options("common")
         places = [value("cni_conf_dir"), value("cni_pod_networks_dir")]
-        info = self._run("podwire.cni.cni_info", gather=["conf", "plugins", "attachments"], **common)
+        info = self._run("podwire.cni.cni_info", gather=["conf", "plugins", "attachments", "runtime"], **common)
         # One call reads the networks of one directory.
-        pods = self._run("podwire.cni.cni_info", gather=["conf"], **{**common, "conf_dir": places[1]})
+        pods = self._run("podwire.cni.cni_info", gather=["conf", "runtime"], **{**common, "conf_dir": places[1]})
         unknown = [row for row in info["attachments"] if row["netns_state"] in ("unknown", "hidden")]
         forced = value("cni_teardown_force")
         blockers = blockers_of(info, [*info["conf"], *pods["conf"]], unknown) if not forced else []

@@ -89,6 +89,15 @@ conf:
     original:
       description: Whether an unmanaged file that this file replaced is kept, so that it can be restored.
       type: bool
+    used_by:
+      description:
+        - The runtimes of the host that take the network of this file, each with C(runtime) and C(plugins), the paths of
+          the binaries that it runs for the file. V(null) if V(runtime) is not gathered.
+      type: list
+      elements: dict
+      sample:
+        - runtime: containerd-1.7
+          plugins: [/opt/cni/bin/bridge, /opt/cni/bin/host-local]
     owner:
       description:
         - The daemon that writes files like this one, recognized by the plugins or the file name, whether it runs or

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
@@ -13,20 +14,31 @@ Result = dict[str, Any]
 def blockers_of(info: Result, networks: list[Result], unknown: list[Result]) -> list[str]:
     """Return why plugins and networks cannot be removed: what is not managed depends on them."""
     managed = {row["managed_as"] for row in networks}
-    removed = {row["name"] for row in info["plugins"] if row["managed"] and not row["original"]}
-    others = [*(row for row in networks if not row["managed"]), *unknown]
-    dependent = {
+    removed = {row["path"]: row["name"] for row in info["plugins"] if row["managed"] and not row["original"]}
+    dependent: dict[str, Iterable[str]] = {
         "Attached by another tool to managed networks, or in a namespace that no path leads to": {
             row["container_id"] for row in unknown if row["network"] in managed
         },
         "Plugins that another program has replaced since they were installed": {
             row["path"] for row in info["plugins"] if row["edited"]
         },
-        "Plugins that unmanaged networks or attachments need": removed.intersection(
-            name for row in others for name in row["plugins"]
+        "Unmanaged networks that runtimes take, with the plugins that would be removed": _needing(networks, removed),
+        "Plugins that unmanaged attachments need": set(removed.values()).intersection(
+            name for row in unknown for name in row["plugins"]
         ),
     }
-    return [f"{why}: {', '.join(sorted(what))}" for why, what in dependent.items() if what]
+    found = {why: ", ".join(sorted(what)) for why, what in dependent.items()}
+    return [f"{why}: {what}" for why, what in found.items() if what]
+
+
+def _needing(networks: list[Result], removed: Result) -> Iterator[str]:
+    """Yield the unmanaged networks that runtimes take from the directory, and that need plugins that are *removed*."""
+    for row in networks:
+        users = [] if row["managed"] else row["used_by"] or []
+        names = sorted({removed[path] for user in users for path in user["plugins"] if path in removed})
+        if names:
+            runtimes = ", ".join(sorted({user["runtime"] for user in users}))
+            yield f"{row['path']} ({runtimes}) needs {', '.join(names)}"
 
 
 def sections_of(info: Result, pods: Result, unknown: list[Result], force: Result, pod_dir: str) -> dict[str, Result]:

@@ -29,7 +29,7 @@ iptables-save | grep -e 'name:' -e 'id:' -e '10\.8[89]\.' || true
 """
 # The bridge plugin never removes its bridges.
 BRIDGES = {"whole0:", "whole0 10.88.0.1/24", "whole1:", "whole1 10.90.0.1/24"}
-NEEDED = "Plugins that unmanaged networks or attachments need: ptp. Nothing was changed."
+NEEDED = "the plugins that would be removed: %s (%s) needs ptp. Nothing was changed."
 FOREIGN = '{"cniVersion": "0.4.0",  "name": "%s", "plugins": [{"type": "foreign"}]}\n'
 GUEST = '{"cniVersion": "1.0.0", "name": "guest", "plugins": [{"type": "ptp"}]}\n'
 
@@ -103,11 +103,15 @@ def tear_down(controller, before):
     return run
 
 
-def refuse_to_tear_down(controller, guest):
-    """A network of others needs a plugin that teardown would remove."""
+def refuse_to_tear_down(controller, guest, runtime):
+    """A network of others needs a plugin that teardown would remove, for a *runtime* that takes it."""
     guest.write_text(GUEST)
-    refused = controller.run("teardown", status=2, cni_hosts="here")
-    assert NEEDED in refused.stdout
+    sh(f"mount -t tmpfs -o mode=0755 podwire-play /usr/local/sbin; cp /bin/true /usr/local/sbin/{runtime}")
+    try:
+        refused = controller.run("teardown", status=2, cni_hosts="here")
+    finally:
+        sh("umount /usr/local/sbin")
+    assert NEEDED % (guest, runtime) in " ".join(refused.stdout.split())
     guest.unlink()
 
 
@@ -183,8 +187,11 @@ def test_a_host_with_files_of_others(controller, generations):
     done = state()
     replaced = sorted(line.split()[0] for line in before - done)
     assert replaced == ["/etc/cni/net.d/20-other.conflist", "/opt/cni/bin/bridge"]
-    refuse_to_tear_down(controller, conf_dir / "95-guest.conflist")
+    refuse_to_tear_down(controller, conf_dir / "95-guest.conflist", "nerdctl")
     assert state() == done
+    # No runtime takes it.
+    (conf_dir / "95-guest.conflist").write_text(GUEST)
+    before = before | state() - done
     tear_down(controller, before)
 
 
@@ -200,6 +207,6 @@ def test_several_networks_in_a_pod(controller, generations):
     done = state()
     assert [line for line in done if line.startswith("/var/lib/cni/multinet/pods/a:eth0 ")]
     assert [line.split()[0] for line in before - done] == ["/etc/cni/multinet/net.d/10-storage.conflist"]
-    refuse_to_tear_down(controller, pods / "95-guest.conflist")
+    refuse_to_tear_down(controller, pods / "95-guest.conflist", "crio")
     run = tear_down(controller, before)
     assert "pod_networks" in {step.get("section") for step in run.plan}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -146,7 +147,7 @@ def test_nothing_to_install_is_refused_by_each_host_of_the_first_batch(upgrade, 
     assert installed() == before
 
 
-def test_an_upgrade_and_the_way_back(upgrade, install, generations):
+def test_an_upgrade_and_the_way_back(upgrade, install, generations, tmp_path):
     old, new = generations["old"], generations["new"]
     install(old)
     before = installed()
@@ -160,6 +161,16 @@ def test_an_upgrade_and_the_way_back(upgrade, install, generations):
     assert installed() == released
     assert statuses(run) == ({"pwubridge": "passed", "pwuptp": "passed"},) * 2
     assert "tested before: pwubridge passed, pwuptp passed; tested after: pwubridge passed, pwuptp passed" in said(run)
+    assert f"write cni_plugins_src: {new} into the inventory" in said(run)
+
+    # The inventory still names the older release.
+    upgrade(playbook="drift", cni_hosts="canary", cni_plugins_src=str(old), cni_report_dir=str(tmp_path))
+    steps = json.loads((tmp_path / "hosts" / "canary.json").read_text())["steps"]
+    assert {(step["kind"], step["class"]) for step in steps} == {("replace", "disruptive")}
+    for step in steps:
+        assert re.fullmatch(
+            "upgraded( to 1.9.1)? by upgrade; the inventory (says 1.1.1|has an older one)", step["reason"]
+        )
 
     back = upgrade(cni_plugins_src=str(old))
     # The canary is first; the second, which is the same machine, has nothing left to do.

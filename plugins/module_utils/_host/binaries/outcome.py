@@ -187,12 +187,14 @@ class PluginsPlan(Plan):
             return "not installed"
         if change.current.kind == LINK:
             return f"is a symbolic link; {words}" if words else "is a symbolic link"
+        agreed = entry.get("installed_by") if worse and entry.get("sha256") == change.current.sha256 else ""
+        if agreed:
+            before, after = (f" {release}" if release else "" for release in releases)
+            says = f"says{after}" if after else "has an older one"
+            return f"upgraded{' to' + before if before else ''} by {agreed}; the inventory {says}"
         if not all(releases):
             differs = f"sha256 differs from {desired}" if desired else "its content differs"
             return f"{differs}; {words}" if words else differs
-        agreed = entry.get("installed_by") if worse and entry.get("sha256") == change.current.sha256 else ""
-        if agreed:
-            return f"upgraded to {releases[0]} by {agreed}; the inventory says {releases[1]}"
         return words or f"sha256 differs from {releases[1]}"
 
     def leave_out(self, steps: Iterable[Step]) -> None:

@@ -62,6 +62,7 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "managed": managed is not None,
         "managed_as": managed["network"] if managed else "",
         "original": bool(managed and managed.get("original")),
+        "used_by": None,
         "owner": owner.name if owner and not managed else "",
         "edited": managed is not None and managed.get("sha256") != digest,
         "link": file.is_link,

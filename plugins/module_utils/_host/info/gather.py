@@ -98,6 +98,8 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         effective = attempt(lambda: Effective(None, *directories, files, HostView(manifest)), None)
         if "runtime" in wanted and effective is not None:
             result["runtime"] = attempt(effective.rows, None)
+            for row, file in zip(result["conf"] or [], files):
+                row["used_by"] = effective.users_of(file)
         if "readiness" in wanted and effective is not None:
             from ..trials.readiness import Readiness
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Collection, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ..binaries.types import is_multus
+from ..binaries.types import is_multus, types_of
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
@@ -16,7 +16,7 @@ from ..problems import ERROR, WARNING, Finding
 from ..trust import check_trusted
 from . import discover
 from .profiles import FIRST, NAMED, OWN, BuiltIn, vendor_dir
-from .runtime import Runtime, Verdict
+from .runtime import Network, Runtime, Verdict
 
 Rows = List[Dict[str, Any]]
 
@@ -56,6 +56,22 @@ class Effective:
             prepare(self.runtimes)
         for runtime in self.runtimes:
             runtime.verdict = self._judge(runtime)
+
+    def users_of(self, file: ConfFile) -> Rows:
+        """Return ``{runtime, plugins}`` for each runtime that takes the network in *file*, with the paths that it runs.
+
+        Multus also takes those that pods request from its directory.
+        """
+        users: Rows = []
+        for runtime in self.runtimes:
+            verdict = runtime.verdict
+            chosen = next((network for network in verdict.networks if network.file.path == verdict.file), None)
+            taken = {network.file.path for network in verdict.networks} | {row["file"] for row in verdict.through}
+            requested = chosen is not None and any(map(is_multus, chosen.plugins[:1])) and _requests(chosen, file)
+            if runtime.name != "multus" and (file.path in taken or requested):
+                paths = [self._view.plugin_path(name, runtime.bin_dirs) for name in types_of(file.plugins)]
+                users.append({"runtime": runtime.name, "plugins": sorted(filter(None, paths))})
+        return users
 
     def rows(self) -> Rows:
         """Return a row for each runtime."""
@@ -322,3 +338,9 @@ class Effective:
                 raise
 
         return ask
+
+
+def _requests(chosen: Network, file: ConfFile) -> bool:
+    from .through import requested_from
+
+    return discover.same_directory(requested_from(chosen.plugins[0]), os.path.dirname(file.path))

@@ -33,10 +33,15 @@ def networks_through(file: ConfFile, conf_dir: str, files: Sequence[ConfFile], v
     else:
         others = member_of(plugin, "defaultnetworks")
         names = [target, *(others if isinstance(others, list) else [])]
-        default = _CONF_DIR_OF_MULTINET if text_of(plugin, "type") == MULTINET else _CONF_DIR
-        where = text_of(plugin, "confdir") or default
+        where = requested_from(plugin)
         rows = [_named(str(name), where, conf_dir, files, view) for name in names]
     return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(rows)]
+
+
+def requested_from(plugin: Mapping[str, Any]) -> str:
+    """Return the directory of the networks that pods may request from *plugin*, which is Multus."""
+    default = _CONF_DIR_OF_MULTINET if text_of(plugin, "type") == MULTINET else _CONF_DIR
+    return text_of(plugin, "confdir") or default
 
 
 def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Dict[str, Any]:

@@ -74,6 +74,10 @@ def test_without_releases_the_versions_of_the_specification_tell(plugin_host):
     plugin_host.apply(plugin_host.present({"bridge": ELF + b"new bridge"}))
     text = "its content differs; it no longer supports CNI 1.1.0, a downgrade"
     assert steps(plugin_host.present(older)) == [("replace", DISRUPTIVE, text)]
+    plugin_host.apply(plugin_host.present(older))
+    plugin_host.apply(plugin_host.present({"bridge": ELF + b"new bridge"}, by="upgrade"))
+    text = "upgraded by upgrade; the inventory has an older one"
+    assert steps(plugin_host.present(older)) == [("replace", DISRUPTIVE, text)]
 
 
 def test_what_is_agreed_is_said_until_the_inventory_agrees(plugin_host):

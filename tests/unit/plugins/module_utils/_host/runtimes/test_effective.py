@@ -390,3 +390,21 @@ def test_a_runtime_without_a_network_needs_nothing(sound):
     sound.has("containerd-1.7")
     sound.put({})
     assert sound.effective().unmet() == []
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_who_takes_a_file(effective_host):
+    """Of an unmanaged file, nobody needs the plugins if no runtime takes its network from this directory."""
+    effective_host.put({"10-a.conflist": network("a"), "87-podman.conflist": network("podman")})
+    bins = effective_host.root / "bin"
+    bins.mkdir()
+    (bins / "bridge").write_text("")
+    effective_host.has("containerd-1.7", bin_dirs=[str(bins)])
+    effective_host.has("podman", reads=False)
+    effective = effective_host.effective()
+    [first, second] = effective.files
+    assert effective.users_of(first) == [{"runtime": "containerd-1.7", "plugins": [f"{bins}/bridge"]}]
+    assert effective.users_of(second) == []
+    effective_host.has("nerdctl", bin_dirs=["/nowhere"])
+    effective = effective_host.effective()
+    assert effective.users_of(second) == [{"runtime": "nerdctl", "plugins": []}]
