@@ -19,7 +19,7 @@ description:
   - It is off by default.
 requirements:
   - C(stdout_callback = podwire.cni.steps) in the section C([defaults]) of C(ansible.cfg), or
-    E(ANSIBLE_STDOUT_CALLBACK=podwire.cni.steps).
+    C(ANSIBLE_STDOUT_CALLBACK=podwire.cni.steps).
 options:
   width:
     description: Where long texts are wrapped.
