@@ -93,6 +93,7 @@ REFUSED = [
     ("attachments", {"cni_attachments_on_drift": "ignore"}, "^cni_attachments_on_drift: 'ignore' is not one of"),
     ("host", {"cni_plugins_names": {"bridge": "yes please"}}, "^cni_plugins_names: .* is not a list"),
     ("host", {"cni_networks_validate": ["everything"]}, "^cni_networks_validate: .* is not one of its values"),
+    ("host", {"cni_networks_ensure_effective": "never"}, "^cni_networks_ensure_effective: .* is not one of its values"),
     ("host", {"cni_runtime": ["nerdctl"]}, "^cni_runtime: .* is not one of its values"),
     ("host", {"cni_attachments_on_drift": "ignore"}, "^cni_attachments_on_drift: .* is not one of its values"),
     ("host", {"cni_host_gather": ["everything"]}, "^cni_host_gather: .* is not one of its values"),
