@@ -13,6 +13,7 @@ from ..hostview import HostView, Users
 from ..netns import NETNS_DIR, look_planned
 from ..networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
+from ..problems import ERROR
 from .plan import HostPlan, Part
 from .request import HostRequest, bin_dir_of
 
@@ -43,6 +44,8 @@ _ORDER = (
     ("networks", True),
     ("plugins", True),
 )
+
+_MISSING = "missing_plugin"
 
 # Sections whose option ``state`` can ask for removals only.
 _UNDONE = ("plugins", "runtime", "netns")
@@ -109,8 +112,10 @@ class HostPlanner:
             plan = self._makers[section](view, before)
         except HostError as error:
             failed = Part(section, None, _nothing, late)
-            failed.error = error
+            failed.error = self._cause(error, before)
             return [failed]
+        if self._plugins_error(before):
+            _forget_consequences(plan)
         plan.restrict(self._classes)
         self._leave_what_depends(section, plan, view, before)
         part = Part(section, plan, plan.apply, late)
@@ -123,6 +128,18 @@ class HostPlanner:
                 # Otherwise, those say whether runtimes run the plugins.
                 self._warn_of_unused(plan, view)
         return [part]
+
+    @staticmethod
+    def _plugins_error(before: Sequence[Part]) -> Optional[HostError]:
+        """Return why the section plugins has failed, None if it has not."""
+        part = _part_of("plugins", before)
+        return part.error if part else None
+
+    def _cause(self, error: HostError, before: Sequence[Part]) -> HostError:
+        """Return the error to report: that plugins are missing follows from that of the section plugins."""
+        levels = [row for row in error.facts.get("problems", []) if row["level"] == ERROR]
+        codes = {row["code"] for row in levels} or {error.code}
+        return self._plugins_error(before) or error if codes == {_MISSING} else error
 
     def _warn_of_unused(self, plan: Any, view: HostView) -> None:
         from ..runtimes.unused import warn_of_unused
@@ -336,6 +353,19 @@ def _find_freed(options: Mapping[str, Any], taken: Mapping[ObjectKey, Key]) -> M
     from ..garbage.freed import find_freed
 
     return find_freed(options["conf_dir"], options["bin_dirs"], options["cache_dir"], taken)
+
+
+def _forget_consequences(plan: Any) -> None:
+    """Remove what only says that plugins are missing which the section plugins could not install."""
+    plan.warnings = [warning for warning in plan.warnings if warning[0] != _MISSING]
+    if hasattr(plan, "problems"):
+        plan.problems = [finding for finding in plan.problems if finding.code != _MISSING]
+    for outcome in getattr(plan, "outcomes", ()):
+        if outcome.error is not None and outcome.error["code"] == _MISSING:
+            # Imported late: a failure is rare.
+            from ..attachments.outcome import LEFT
+
+            outcome.ended, outcome.error = LEFT, None
 
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:
