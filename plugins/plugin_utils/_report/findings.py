@@ -113,8 +113,6 @@ def subject_of(kind: str, target: str) -> str:
     if target.startswith("/"):
         name = posixpath.basename(target)
         return f"plugin {name}" if kind in _OF_PLUGINS and name else name or target
-    if target == "host":
-        return "all networks"
     network, slash, _rest = target.partition("/")
     return f"attachment to {network}" if slash and network else target or kind
 

@@ -148,7 +148,7 @@ def test_what_a_network_shares_is_put_back(host, change, desired):
     results = change(warnings=None, **desired)
     assert brief(results.run) == [
         ("plugins", "install", "bridge"),
-        ("attachments", "repair", "host"),
+        ("attachments", "repair", "shared firewall rules and forwarding"),
         ("attachments", "repair", "pwhapps"),
     ]
     assert {step["class"] for step in results.run["plan"]} == {"safe"}

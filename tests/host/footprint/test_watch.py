@@ -67,7 +67,7 @@ def test_lost_rules_come_back_by_themselves(site, program):
             wait_until(lambda: pictures.differences(before, site.picture()) == [])
             assert site.other_rules() == others
             assert site.dead() == []
-    assert all(line.startswith(("host: ", "pwf-portmap")) for line in lines), lines
+    assert all(line.startswith(("shared firewall rules", "pwf-portmap")) for line in lines), lines
 
 
 def test_one_repair_puts_back_everything_of_a_footprint(site, program):

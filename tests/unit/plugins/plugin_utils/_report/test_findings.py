@@ -136,13 +136,13 @@ def test_a_host_begins_with_its_worst_finding():
 
 def test_a_firewall_flush_with_a_lost_address_is_one_cause():
     flushed = [
-        step("the chain CNI-FORWARD is gone", "repair", "host"),
+        step("the chain CNI-FORWARD is gone", "repair", "shared firewall rules and forwarding"),
         step("its masquerading is gone", "repair", "pods/web/eth0"),
         step("eth0 has lost 10.1.0.3/24, its masquerading is gone", "repair", "pods/db/eth0"),
     ]
     (cause,) = causes(drifted("k8s2", *flushed))
     assert (cause.hosts, cause.count) == (["k8s2"], 3)
-    assert {part.subject for part in cause.parts} == {"all networks", "attachment to pods"}
+    assert {part.subject for part in cause.parts} == {"shared firewall rules and forwarding", "attachment to pods"}
     assert cause.command == ("Repair", "ansible-playbook podwire.cni.remediate --limit k8s2")
 
 
@@ -227,7 +227,7 @@ def test_a_step_of_another_owner_is_no_cause_unless_a_container_has_lost_its_net
         ("install", "/opt/cni/bin/bridge", "plugin bridge"),
         ("repair", "pods/web/eth0", "attachment to pods"),
         # What all networks share.
-        ("repair", "host", "all networks"),
+        ("repair", "shared firewall rules and forwarding", "shared firewall rules and forwarding"),
         ("write", "/", "/"),
         ("odd", "", "odd"),
     ],

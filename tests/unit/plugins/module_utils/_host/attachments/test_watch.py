@@ -131,12 +131,12 @@ def test_a_repair_that_cannot_be_started_is_tried_again_later(capsys):
 
 def test_a_repair_prints_what_it_did_and_why_it_failed(monkeypatch, capsys):
     def run(_cache_dir, done, _left):
-        done.append("host: a rule is gone; put back")
+        done.append("shared firewall rules and forwarding: a rule is gone; put back")
         raise HostError("waited 60 s for the lock", code="lock_timeout")
 
     monkeypatch.setattr(upkeep, "repair_all", run)
     assert watch.main(["repair", "--cache-dir", "/cache"]) == upkeep.FAILED
-    assert capsys.readouterr().out.splitlines() == ["host: a rule is gone; put back", "waited 60 s for the lock"]
+    assert capsys.readouterr().out.splitlines() == ["shared firewall rules and forwarding: a rule is gone; put back", "waited 60 s for the lock"]
 
 
 @pytest.mark.parametrize(("left", "status"), [([], upkeep.DONE), (["web: not put back"], upkeep.LEFT)])
