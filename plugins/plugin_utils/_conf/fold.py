@@ -6,11 +6,11 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.problems import INFO, WARNING
-from ...module_utils._host.spelling import meant
 from ...module_utils.libcni.gojson import fold
+from .fault import Fault
 from .schema_files import Schema, Shape
+from .spelling import meant
 
 # The most findings that are reported for one object.
 LIMIT = 50

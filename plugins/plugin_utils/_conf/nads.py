@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, Optional, Sequence
 
-from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
-from ...module_utils._host.templates import HIDDEN, Masked, is_certain, is_half, masked
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import unsupported
+from .fault import Fault
 from .networks import SOURCES, CheckedNetworks, no_files
 from .positions import UNKNOWN, Position, text_of
 from .source import TemplateSource, TextSource, Unreadable
 from .syntax import name_findings, shown
+from .templates import HIDDEN, Masked, is_certain, is_half, masked
 from .validate import Checked
 from .yaml_text import NotYaml, YamlDocument, parts, values
 

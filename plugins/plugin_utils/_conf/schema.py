@@ -7,16 +7,16 @@ import functools
 import itertools
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-from ...module_utils._host.checks.chain import chain_findings, plugin_findings
-from ...module_utils._host.checks.fault import Fault
-from ...module_utils._host.checks.formats import FORMATS
-from ...module_utils._host.checks.ipam import before, exchanged, ipam_findings
 from ...module_utils._host.problems import ERROR, INFO, WARNING
-from ...module_utils._host.spelling import meant
-from ...module_utils._host.templates import HIDDEN
+from .chain import chain_findings, plugin_findings
+from .fault import Fault
 from .fold import LIMIT, Folded
+from .formats import FORMATS
+from .ipam import before, exchanged, ipam_findings
 from .schema_files import Schema, resolved, shape, types
+from .spelling import meant
 from .syntax import member
+from .templates import HIDDEN
 from .wording import message_of
 
 # Imported with the action plugin, in Ansible's main process: workers are forked from it and do not import it again.

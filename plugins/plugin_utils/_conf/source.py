@@ -7,14 +7,14 @@ import math
 import re
 from typing import Any, Optional
 
-from ...module_utils._host.checks.causes import cause, whole_text_cause
-from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.problems import ERROR, INFO, Finding
-from ...module_utils._host.templates import HIDDEN, is_certain, is_half, masked_json, mended
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
+from .causes import cause, whole_text_cause
+from .fault import Fault
 from .positions import DataPositions, TextPositions, text_of
 from .render import parse
+from .templates import HIDDEN, is_certain, is_half, masked_json, mended
 
 _UNKNOWN_KEY = re.compile(rf'{HIDDEN}[^"\n]*"\s*:')
 

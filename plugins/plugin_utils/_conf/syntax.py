@@ -8,11 +8,11 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
-from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
 from ...module_utils.libcni.validate import validate_network_name
+from .fault import Fault
 
 REFUSED = "refused_by_libcni"
 """The code of libcni's own errors, which no rule here has found first."""

@@ -6,20 +6,20 @@ from __future__ import annotations
 from typing import Any, Iterator, Optional, Sequence, Union
 
 from ...module_utils._host.binaries.types import delegates_of
-from ...module_utils._host.checks.fault import Fault
 from ...module_utils._host.checks.network import network_problems
 from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
 from ...module_utils._host.secrets import mask
-from ...module_utils._host.templates import HIDDEN
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
+from .fault import Fault
 from .positions import text_of
 from .render import render
 from .schema import schema_findings
 from .source import DataSource, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
+from .templates import HIDDEN
 
 Source = Union[TextSource, DataSource]
 SECRET = "the file has a secret, which everybody gets who can read the repository; leave it out, and fill it in later"

@@ -8,7 +8,7 @@ import re
 from typing import Any, Iterator, Optional
 
 from ...module_utils._host.secrets import MASK, is_secret, mask
-from ...module_utils._host.spelling import meant
+from .spelling import meant
 from .syntax import shown
 
 _KINDS = {

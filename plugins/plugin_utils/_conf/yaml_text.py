@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, NamedTuple, Optional, Sequence
 
-from ...module_utils._host.templates import HIDDEN
 from .positions import UNKNOWN, Position
+from .templates import HIDDEN
 
 # Only manifests in YAML need it; Ansible has it, and the linter runs without Ansible.
 YAML_MISSING: Optional[ImportError] = None

@@ -12,8 +12,8 @@ import re
 import time as clock
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
-from ...module_utils._host.checks.lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks, reasons_across
 from ...module_utils._host.plan import FOREIGN
+from ..lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks, reasons_across
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, classes_of, leaks_of, problems_of, unusable
 from .values import number, rows, table, text, texts
 

@@ -175,7 +175,13 @@ class _Host:
     def flush(self, results: dict[str, Any]) -> None:
         """Let a firewall have been flushed, and a container have lost its address."""
         reason = "the rules of its port mappings and its masquerading are gone"
-        _step(results["attachments"], "repair", "shared firewall rules and forwarding", "safe", "the chain CNI-FORWARD is gone")
+        _step(
+            results["attachments"],
+            "repair",
+            "shared firewall rules and forwarding",
+            "safe",
+            "the chain CNI-FORWARD is gone",
+        )
         for attachment in self.attachments:
             key = "podnet/%s/eth0" % attachment["container_id"]
             _step(results["attachments"], "repair", key, "safe", reason)

@@ -1,6 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with networks: alone, in their directory, on their host, and between hosts.
+"""What is wrong with networks: alone, in their directory, and on their host.
 
-Public face: advisories, causes, chain, directory, fault, formats, ipam, lans, multus, network, nomad, other_programs,
-plugins, repository, view.
+Public face: advisories, directory, multus, network, nomad, other_programs, plugins, view.
 """

@@ -13,8 +13,8 @@ import pytest
 import referencing
 import referencing.jsonschema
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.formats import FORMATS
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schema, schema_files
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.formats import FORMATS
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
 

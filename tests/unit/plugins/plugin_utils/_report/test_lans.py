@@ -7,17 +7,17 @@ import random
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.lans import (
-    DIFFERENT,
-    DUPLICATE,
-    SHARED,
-    HostNetworks,
-)
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import causes_of
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet, level, summary_of_fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import findings_by_host
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
+from ansible_collections.podwire.cni.plugins.plugin_utils.lans import (
+    DIFFERENT,
+    DUPLICATE,
+    SHARED,
+    HostNetworks,
+)
 
 RANGE = {"subnet": "192.0.2.0/24", "rangeStart": "192.0.2.170", "rangeEnd": "192.0.2.190"}
 MACVLAN = {"type": "macvlan", "master": "eth0", "ipam": {"type": "host-local", "ranges": [[RANGE]]}}

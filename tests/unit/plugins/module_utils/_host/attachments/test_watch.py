@@ -136,7 +136,10 @@ def test_a_repair_prints_what_it_did_and_why_it_failed(monkeypatch, capsys):
 
     monkeypatch.setattr(upkeep, "repair_all", run)
     assert watch.main(["repair", "--cache-dir", "/cache"]) == upkeep.FAILED
-    assert capsys.readouterr().out.splitlines() == ["shared firewall rules and forwarding: a rule is gone; put back", "waited 60 s for the lock"]
+    assert capsys.readouterr().out.splitlines() == [
+        "shared firewall rules and forwarding: a rule is gone; put back",
+        "waited 60 s for the lock",
+    ]
 
 
 @pytest.mark.parametrize(("left", "status"), [([], upkeep.DONE), (["web: not put back"], upkeep.LEFT)])

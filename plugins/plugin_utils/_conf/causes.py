@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
-from ..secrets import MASK, mask_text
+from ...module_utils._host.secrets import MASK, mask_text
 
 # How much of the text is inspected after the place where the parser fails.
 _AHEAD = 200

@@ -8,8 +8,8 @@ import ipaddress
 import re
 from typing import Union
 
-from ...libcni.errors import ValidationError
-from ...libcni.validate import validate_if_name
+from ...module_utils.libcni.errors import ValidationError
+from ...module_utils.libcni.validate import validate_if_name
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]

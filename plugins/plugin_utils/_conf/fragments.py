@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from ..errors import HostError
-from ..problems import ERROR, INFO, WARNING, Finding
-from ..spelling import meant
-from ..templates import HIDDEN, is_half, masked
-from . import reading
-from .nomad import settings_in
-from .profiles import CONTAINERD_CRI
-from .toml import load_toml
+from ...module_utils._host.errors import HostError
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding
+from ...module_utils._host.runtimes import reading
+from ...module_utils._host.runtimes.nomad import settings_in
+from ...module_utils._host.runtimes.profiles import CONTAINERD_CRI
+from ...module_utils._host.runtimes.toml import load_toml
+from .spelling import meant
+from .templates import HIDDEN, is_half, masked
 
 _TEXT, _LIST, _NUMBER, _FLAG = str, list, int, bool
 _CNI = {

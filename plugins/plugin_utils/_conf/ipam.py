@@ -6,10 +6,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ...libcni import version as spec
-from ...libcni.errors import VersionError
-from ..kinds import INTERFACE, UNKNOWN_KIND, kind_of
-from ..problems import ERROR, INFO, WARNING
+from ...module_utils._host.kinds import INTERFACE, UNKNOWN_KIND, kind_of
+from ...module_utils._host.problems import ERROR, INFO, WARNING
+from ...module_utils.libcni import version as spec
+from ...module_utils.libcni.errors import VersionError
 from .fault import Fault
 from .formats import Network, cidr, ip, network
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from typing import Iterator, Sequence
 
-from ...libcni import gojson
-from ...libcni.errors import JSONError
-from ..confdir import ConfFile, sort_key
-from ..problems import ERROR, INFO, WARNING, Finding
-from .directory import broken_file, name_problems
-from .view import ConfView
+from ...module_utils._host.checks.directory import broken_file, name_problems
+from ...module_utils._host.checks.view import ConfView
+from ...module_utils._host.confdir import ConfFile, sort_key
+from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding
+from ...module_utils.libcni import gojson
+from ...module_utils.libcni.errors import JSONError
 
 
 def repository_problems(files: Sequence[ConfFile], is_live: bool) -> Iterator[Finding]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..addresses import packed
-from ..kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
-from ..netlink import MAIN_TABLE
-from ..ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
+from ..module_utils._host.addresses import packed
+from ..module_utils._host.kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
+from ..module_utils._host.netlink import MAIN_TABLE
+from ..module_utils._host.ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
 
 DUPLICATE = "duplicate_address"
 SHARED = "shared_range"

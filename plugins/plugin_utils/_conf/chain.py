@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-from ..problems import ERROR, WARNING
+from ...module_utils._host.problems import ERROR, WARNING
 from .fault import Fault
 from .formats import cidr, ip
 
