@@ -55,7 +55,7 @@ def snapshot(session: nox.Session) -> Iterator[Path]:
         for name in filter(None, listed):
             if (machine.ROOT / name).exists():
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(machine.ROOT / name, copy / name)
+                shutil.copy2(machine.ROOT / name, copy / name, follow_symlinks=False)
         for command in (["init", "--quiet"], ["add", "--all"]):
             subprocess.run(["git", *command], cwd=copy, check=True)
         session.env["ANSIBLE_COLLECTIONS_PATH"] = session.env["PYTHONPATH"] = folder

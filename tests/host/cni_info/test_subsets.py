@@ -20,7 +20,12 @@ def info(foreign_conf, foreign_plugins, spoiled_cache, odd_leases, gather):
 @pytest.mark.parametrize("name", SUBSETS)
 def test_a_subset_is_the_same_as_in_the_whole_and_alone(info, site, name):
     subset = site.run("cni_info", gather=[name])
-    assert subset[name] == info[name]
+    expected = info[name]
+    if name == "conf":
+        # Only who gathers the runtimes knows who takes a file.
+        assert all(row["used_by"] is not None for row in expected)
+        expected = [{**row, "used_by": None} for row in expected]
+    assert subset[name] == expected
     assert [other for other in SUBSETS if other != name and subset[other] is not None] == []
     assert [problem for problem in subset["problems"] if problem not in info["problems"]] == []
     assert (subset["pools"] is not None) == (name == "leases")
