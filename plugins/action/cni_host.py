@@ -20,7 +20,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS
-from ..plugin_utils._report.values import rows, text, texts
+from ..plugin_utils._report.values import rows, text
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.reading import RenderingAction
@@ -130,7 +130,12 @@ def cautions_of(result: Mapping[str, Any]) -> list[str]:
         for finding in rows(result.get("findings"))
         if finding.get("code") == "drifted" and text(finding.get("target")) in targets
     ]
-    return [warning for warning in texts(result.get("warnings")) if warning not in told]
+    return [warning for warning in map(_words, result.get("warnings") or []) if warning not in told]
+
+
+def _words(warning: Any) -> str:
+    """Return the text of a warning: Ansible has objects instead of texts for those of modules that ran."""
+    return text(getattr(getattr(warning, "event", None), "msg", warning))
 
 
 def _named(networks: Any) -> list[Result]:

@@ -54,13 +54,11 @@ start() {
   mkdir -p "$directory"
   mkfifo "$directory/alive"
   # shellcheck disable=SC2086 # there may be no daemon
-  unshare --mount --net --pid --ipc --uts --fork --kill-child -- \
+  WITHOUT=${without[$name]-} unshare --mount --net --pid --ipc --uts --fork --kill-child -- \
     "$here/host.sh" "$name" "$directory" "$scratch/base" ${daemons[$name]-} <"$directory/alive" >/dev/null &
   exec {input}>"$directory/alive"
   inputs+=("$input")
   first[$name]=$(process_of "$name")
-  # shellcheck disable=SC2086 # there may be no package
-  [ -z "${without[$name]-}" ] || on "$name" dpkg --purge --force-depends ${without[$name]} >/dev/null 2>&1
   ip link add "port$number" type veth peer name eth0 netns "${first[$name]}"
   ip link set "port$number" master site up
   on "$name" ip address add "192.0.2.$number/24" dev eth0

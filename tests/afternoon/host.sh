@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a host of Debian 13 in namespaces of its own, and keeps it until its input ends: host.sh NAME DIRECTORY BASE ADDRESS DAEMON...
+# Starts a host of Debian 13 in namespaces of its own, and keeps it until its input ends: host.sh NAME DIRECTORY BASE DAEMON...
 #
-# Its root is a layer over BASE. DIRECTORY gets `namespace`, by which the caller finds its processes. The caller gives it an uplink.
+# Its root is a layer over BASE, less the packages in WITHOUT. DIRECTORY gets `namespace`, by which the caller finds its processes. The caller gives it an uplink.
 set -euo pipefail
 
 name=$1 directory=$2 base=$3
@@ -26,6 +26,8 @@ umount --lazy /mnt
 ip link set lo up
 readlink /proc/self/ns/pid | tr -dc 0-9 >/run/namespace
 mkdir -p /var/log
+# shellcheck disable=SC2086 # there may be several packages
+[ -z "${WITHOUT-}" ] || dpkg --purge --force-depends $WITHOUT >/var/log/without 2>&1
 for daemon in "${@:4}"; do
   "$daemon" >"/var/log/$daemon.log" 2>&1 </dev/null &
 done

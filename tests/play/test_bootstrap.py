@@ -195,6 +195,18 @@ def test_a_host_with_files_of_others(controller, generations):
     tear_down(controller, before)
 
 
+def test_the_outcome_has_the_warnings_of_hosts(controller, generations):
+    controller = controller(site(generations["new"]))
+    sh("ip link add whole9 type bridge; ip address add 10.89.0.9/24 dev whole9")
+    try:
+        # Real processes: what they warn of has another form.
+        check = controller.run("bootstrap", "--check", real=True, cni_hosts="here")
+    finally:
+        sh("ip link delete whole9")
+    [line] = [line for line in check.stdout.splitlines() if "[host_overlap]" in line]
+    assert line.strip().startswith('"here: [host_overlap]')
+
+
 def test_several_networks_in_a_pod(controller, generations):
     controller = controller(site(generations["new"], pods=True))
     pods = Path("/etc/cni/multinet/net.d")
