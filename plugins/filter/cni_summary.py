@@ -172,9 +172,8 @@ def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
     obstacles = rows(readiness.get("obstacles"))
     ready = readiness.get("ready")
     if ready is True:
-        runtimes = [
-            f"{text(row.get('runtime'))} with {text(row.get('network'))}" for row in rows(readiness.get("runtimes"))
-        ]
+        used = [row for row in rows(readiness.get("runtimes")) if text(row.get("network"))]
+        runtimes = [f"{text(row.get('runtime'))} with {text(row.get('network'))}" for row in used]
         return "ready", _short(", ".join(runtimes))
     level = "error" if ready is False else "warning"
     messages = [text(row.get("message")) for row in obstacles if row.get("level") == level] or [

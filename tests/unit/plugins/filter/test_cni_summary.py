@@ -78,6 +78,16 @@ LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespa
         (
             {
                 "readiness": {
+                    "ready": True,
+                    "runtimes": [{"runtime": "crio", "network": "pods"}, {"runtime": "podman", "network": None}],
+                }
+            },
+            False,
+            ("ready", "crio with pods"),
+        ),
+        (
+            {
+                "readiness": {
                     "ready": False,
                     "obstacles": [{"level": "info", "message": "x"}, {"level": "error", "message": "y"}],
                 }
