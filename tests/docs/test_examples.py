@@ -93,6 +93,7 @@ def test_modules_have_pages_with_examples():
 def test_examples(host, name, settings, archive, tmp_path, run_privately):
     """Run all examples of a page as one playbook, those of how-to guides also on a host that has other networks."""
     if host == "busy" and not name.startswith("docs/howto/"):
+        # The other pages begin with a host of their own.
         pytest.skip("not a how-to guide")
     playbook = [play for page in HOSTS[name] for play in plays(page)]
     if not playbook:

@@ -14,7 +14,7 @@ from .causes import cause, whole_text_cause
 from .fault import Fault
 from .positions import DataPositions, TextPositions, text_of
 from .render import parse
-from .templates import HIDDEN, is_certain, is_half, masked_json, mended
+from .templates import HIDDEN, is_certain, is_half, masked_json, with_right_commas
 
 _UNKNOWN_KEY = re.compile(rf'{HIDDEN}[^"\n]*"\s*:')
 
@@ -98,7 +98,7 @@ class TemplateSource(TextSource):
 
     def document(self) -> Any:
         """Raises Unrendered, too."""
-        for text in (self.text, mended(self.text)):
+        for text in (self.text, with_right_commas(self.text)):
             self.text, self.positions = text, TextPositions(text)
             try:
                 return super().document()

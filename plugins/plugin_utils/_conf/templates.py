@@ -112,7 +112,7 @@ def masked_json(text: str) -> Tuple[str, bool]:
     return "".join(out), is_open
 
 
-def mended(text: str) -> str:
+def with_right_commas(text: str) -> str:
     """Return JSON with the commas that it needs, and no others: parts of a template come and go with theirs."""
     out, before = list(text), None
     for match in _TOKEN.finditer(text):

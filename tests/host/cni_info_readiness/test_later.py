@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What would end a network later is told of a host on which it works now."""
+"""Readiness reports what will break a network that works."""
 
 from __future__ import annotations
 

@@ -55,3 +55,15 @@ def sbin():
     sh("mount -t tmpfs -o mode=0755 podwire-runtime /usr/local/sbin")
     yield Path("/usr/local/sbin")
     sh("umount /usr/local/sbin")
+
+
+@pytest.fixture
+def crio(sbin, host, bins):
+    """CRI-O is installed, reads the directory of *host*, and searches that of *bins*."""
+    shutil.copy("/bin/true", sbin / "crio")
+    folder = Path("/etc/crio")
+    folder.mkdir()
+    text = f'[crio.network]\nnetwork_dir = "{host.defaults["conf_dir"]}"\nplugin_dirs = ["{bins}"]\n'
+    (folder / "crio.conf").write_text(text)
+    yield
+    shutil.rmtree(folder)

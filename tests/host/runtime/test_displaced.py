@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
 
-CRIO = Path("/etc/crio")
+pytestmark = pytest.mark.usefixtures("crio")
+
 SECTION = "on_not_effective"
 
 
@@ -35,16 +34,6 @@ def foreign(work):
 def host(host, bins, work):
     yield host.with_defaults(conf_dir=str(work / "net.d"), bin_dirs=[str(bins)], cache_dir=str(work / "cache"))
     sh("rm -rf /var/lib/podwire /var/lib/cni; ip -all netns delete; [ ! -e /sys/class/net/pwd9 ] || ip link del pwd9")
-
-
-@pytest.fixture(autouse=True)
-def _crio(sbin, host, bins):
-    shutil.copy("/bin/true", sbin / "crio")
-    CRIO.mkdir()
-    text = f'[crio.network]\nnetwork_dir = "{host.defaults["conf_dir"]}"\nplugin_dirs = ["{bins}"]\n'
-    (CRIO / "crio.conf").write_text(text)
-    yield
-    shutil.rmtree(CRIO)
 
 
 def told(result, file):

@@ -10,6 +10,8 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
 
+pytestmark = pytest.mark.usefixtures("crio")
+
 CRIO = Path("/etc/crio")
 NETWORK = {
     "name": "pwrunused",
@@ -45,16 +47,6 @@ def host(host, own, work):
         rm -rf /var/lib/podwire /var/lib/cni {own}/*
         """
     )
-
-
-@pytest.fixture(autouse=True)
-def _crio(sbin, host, bins):
-    shutil.copy("/bin/true", sbin / "crio")
-    CRIO.mkdir()
-    text = f'[crio.network]\nnetwork_dir = "{host.defaults["conf_dir"]}"\nplugin_dirs = ["{bins}"]\n'
-    (CRIO / "crio.conf").write_text(text)
-    yield
-    shutil.rmtree(CRIO)
 
 
 @pytest.fixture

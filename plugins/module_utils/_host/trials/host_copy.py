@@ -91,10 +91,7 @@ class HostCopy:
                 yield f"the queueing discipline {found.value['kind']} is"
             elif key[0] == "link" and found.value["kind"] == "vrf":
                 yield "VRFs are"
-            elif (
-                key[0] == "link"
-                and attributes_in(attributes_in(found.raw, LINK.size).get(43, b"")).get(2, b"\0") != b"\0"
-            ):
+            elif key[0] == "link" and _has_xdp(found):
                 yield "XDP programs are"
 
     def digest(self) -> bytes:
