@@ -167,6 +167,13 @@ def without_contents(folder: Path) -> None:
         path.write_text(CONTENTS.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
+def without_internal(folder: Path, root: Path = ROOT) -> None:
+    """Remove the pages of internal plugins, which are links: ansible-doc hides those, here they are bad redirects."""
+    for link in (root / "plugins").glob("*/*.py"):
+        if link.is_symlink():
+            (folder / f"{link.stem}_{link.parent.name}.rst").unlink()
+
+
 def build(output: Path) -> int:
     """Build the site in *output*, and return the number of its pages."""
     with tempfile.TemporaryDirectory(prefix="podwire-") as temporary:
@@ -180,6 +187,7 @@ def build(output: Path) -> int:
             ["antsibull-docs", "collection", *options, "--dest-dir", generated, f"{NAMESPACE}.{NAME}"], check=True
         )
         without_contents(generated)
+        without_internal(generated)
         made = Path(temporary, "html")
         jobs = f"--jobs={len(os.sched_getaffinity(0))}"
         subprocess.run(
