@@ -458,11 +458,13 @@ def mutation(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def pictures(session: nox.Session) -> None:
-    """Take the pictures of the report for the documentation."""
+    """Take the pictures of the report and of a terminal for the documentation."""
+    prepare_to_run(session)
     requirements(session, "browser")
     session.env["CHROMIUM"] = machine.chromium()
-    link(session)
     session.run("python", "tests/real/browser/pictures.py", "docs/images")
+    for number in (1, 20):
+        session.run("python", "tests/real/browser/terminal.py", str(number), f"docs/images/terminal-{number}.svg")
 
 
 @nox.session(default=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The playground: three hosts, and a shell in which to use them; called by `./run playground`: playground.sh DIRECTORY
+# The playground: hosts, and a shell in which to use them; called by `./run playground`: playground.sh DIRECTORY [NAME...]
 #
 # Each host has mount, network, process and other namespaces of its own (tests/private.sh). Ansible reaches it through a Python
 # that enters them. The shell is on this machine, as on a controller. The hosts end with the shell.
@@ -7,7 +7,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 hosts=$1/hosts work=$1/fleet
-names=(web1 web2 web3)
+names=("${@:2}")
+[ ${#names[@]} -gt 0 ] || names=(web1 web2 web3)
 inputs=()
 sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo --)

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 MAPPED = {"type": "portmap", "capabilities": {"portMappings": True}}
-BOTH = [[{"subnet": "10.46.0.0/24"}], [{"subnet": "fd46::/64"}]]
+RANGES = [[{"subnet": "10.46.0.0/24"}], [{"subnet": "fd46::/64"}]]
 ROUTES = [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]
 
 
@@ -27,10 +27,10 @@ def uplink(host):
 
 @pytest.fixture
 def routed(write, host_local):
-    """Return a function that configures a network with both families and *plugins* after its bridge."""
+    """Return a function that configures a network with IPv4, or *families*, and *plugins* after its bridge."""
 
-    def configure(*plugins, routes=ROUTES):
-        ipam = host_local(ranges=BOTH, routes=routes)
+    def configure(*plugins, families=1, routed=True):
+        ipam = host_local(ranges=RANGES[:families], routes=ROUTES[:families] if routed else [])
         write(10, "pwsrouted", [{"type": "bridge", "bridge": "pwsrou0", "isGateway": True, "ipam": ipam}, *plugins])
 
     return configure
@@ -38,7 +38,7 @@ def routed(write, host_local):
 
 @pytest.mark.usefixtures("uplink")
 def test_a_published_port_is_reached_at_the_address_of_the_uplink(routed, smoke):
-    routed(MAPPED)
+    routed(MAPPED, families=2)
     (row,) = smoke(networks=["pwsrouted"])["networks"]
     assert (row["container"], row["published"], row["notes"]) == ("passed", "passed", [])
     sh("ip6tables -A OUTPUT -p tcp --dport 8080 -j DROP")
@@ -51,7 +51,7 @@ def test_a_published_port_is_reached_at_the_address_of_the_uplink(routed, smoke)
 
 
 def test_a_published_port_is_reached_at_the_gateway_without_a_default_route(routed, smoke):
-    routed(MAPPED, routes=[])
+    routed(MAPPED, routed=False)
     (row,) = smoke(networks=["pwsrouted"])["networks"]
     assert row["published"] == "passed"
     sh("iptables -A OUTPUT -p tcp --dport 8080 -j DROP")

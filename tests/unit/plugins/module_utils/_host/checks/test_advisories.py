@@ -132,12 +132,18 @@ def test_the_release_is_asked_for_once(directory, monkeypatch):
         (b"", "20240101", ""),
     ],
 )
-def test_the_release_of_a_binary(monkeypatch, about, package, release):
+def test_the_release_of_a_binary(monkeypatch, tmp_path, about, package, release):
+    names = [str(tmp_path / name) for name in ("bridge", "portmap")]
+    for name in names:
+        (tmp_path / name).touch()
+    asked = []
     monkeypatch.setattr(pluginrelease, "check_executable", lambda path: path)
     monkeypatch.setattr(process, "run_program", lambda *args: process.Ended(b"", about, "", 0, False))
-    packages = {"/x/portmap": Package("cni", package, DPKG)} if package else {}
-    monkeypatch.setattr(pluginrelease, "packages_of", lambda paths: packages)
-    assert pluginrelease.release_of("/x/portmap", 1.0) == release
+    packages = {name: Package("cni", package, DPKG) for name in names} if package else {}
+    monkeypatch.setattr(pluginrelease, "packages_of", lambda paths: asked.append(paths) or packages)
+    assert [pluginrelease.release_of(name, 1.0) for name in names] == [release, release]
+    # One question for all files of a directory.
+    assert asked in ([], [names])
 
 
 def test_what_root_must_not_run_is_not_asked(tmp_path):
