@@ -43,6 +43,9 @@ COVERAGE = bool(os.environ.get("PODWIRE_COVERAGE"))
 # Whether all that a release must pass is selected by default, instead of the gate.
 FULL = bool(os.environ.get("PODWIRE_FULL"))
 
+# ansible-lint has a session of its own, with more rules.
+os.environ["GALAXY_IMPORTER_RUN_ANSIBLE_LINT"] = str(int(FULL))
+
 nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = machine.venv_backend()
 nox.options.download_python = "never"

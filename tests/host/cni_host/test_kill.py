@@ -32,7 +32,7 @@ from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools import sample
 
-KILLS = sample.number("KILLS", 55, 6)
+KILLS = sample.number("KILLS", 55, 3)
 SEED = int(os.environ.get("PODWIRE_SEED", "20261123"))
 NAMES = ["bridge", "host-local", "loopback", "portmap", "tuning"]
 LOCK = "/run/podwire-cni/lock"

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.modules import cni_plugins
 from ansible_collections.podwire.cni.tests.host.killed import ends
+from ansible_collections.podwire.cni.tests.tools import sample
 
 NAMES = ["bandwidth", "loopback", "portmap"]
 STATE = Path("/var/lib/podwire/state")
@@ -56,7 +57,7 @@ def test_a_run_killed_at_a_change_leaves_whole_plugins_and_the_next_run_complete
     bandwidth.write_bytes(b"of somebody else")
     succeed(**present(old))
     before, after = old, new
-    for number in itertools.count(1, 5):
+    for number in itertools.count(1, 5 * sample.STEP):
         ended = start(kill_at=number, **present(after))
         found = digests(bin_dir)
         for name in NAMES:

@@ -267,7 +267,7 @@ def test_any_bytes(reader, data):
 @pytest.mark.parametrize("raw", RAW)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: "/".join(list(document)[:2]))
 def test_hard_text_at_every_place(document, raw):
-    for path in places(document):
+    for path in list(places(document))[:: sample.STEP]:
         data = json.dumps(put(document, path, MARK)).replace(json.dumps(MARK), RAW[raw]).encode()
         for reader in READERS:
             read_with(reader, data)
