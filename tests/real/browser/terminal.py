@@ -1,8 +1,12 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes a picture of a terminal: bootstrap, and drift after three breaks, of hosts of the playground: terminal.py HOSTS SVG"""
+"""Takes a picture of a terminal: bootstrap, and drift after some breaks, of hosts of the playground.
+
+terminal.py HOSTS SVG
+"""
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import subprocess
@@ -64,7 +68,7 @@ def record(folder: Path, names: list[str]) -> list[str]:
 
 def main(count: int, target: str) -> None:
     names = ["node1"] if count == 1 else [f"node{number:02}" for number in range(1, count + 1)]
-    console = Console(record=True, width=COLUMNS, file=open("/dev/null", "w"))  # pylint: disable=consider-using-with
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
     with tempfile.TemporaryDirectory(prefix="podwire-") as folder:
         for command, printed in zip(COMMANDS, record(Path(folder), names)):
             console.print(Text(f"$ {command}", style="bold"))
