@@ -24,6 +24,8 @@ _DELETED = " (deleted)"
 # Interpreters, and their options after which a script still follows: not a text or module to execute, standard input,
 # or the value of the option.
 _INTERPRETERS = {"(a|ba|da)?sh": "-[^-Ocos]+", "python[0-9.]*": "-[^-QWXcm]+"}
+# Where programs, configurations and state of runtimes are. A process that sees the same ones is of this host.
+_STATE = ("/", "/etc", "/etc/cni", "/opt", "/opt/cni", "/run", "/usr", "/var/lib", "/var/lib/cni")
 # Each is several programs, and acts as the one that it is called by.
 _MULTICALL = ("busybox", "k3s", "kube-ovn-cmd")
 
@@ -76,9 +78,9 @@ class Process(NamedTuple):
 def processes(*names: str, seeing: str = "") -> List[Process]:
     """Return root's processes whose program has one of *names* (``x*``: begins with x), sorted by PID.
 
-    Only processes in this mount namespace count: those in another one (a cluster in a container, a user's own runtime)
-    keep the state of their containers elsewhere, and their paths mean nothing here. *seeing*: those that have this
-    directory mounted, wherever, count, too. A container's program that only has the name of another one does not.
+    Only processes that see the files of this host count: others (a cluster in a container, a user's own runtime) keep
+    the state of their containers elsewhere, and their paths mean nothing here. *seeing*: those that have this directory
+    mounted, wherever, count, too. A container's program that only has the name of another one does not.
     """
     try:
         users, mounts = os.stat("/proc/1/ns/user"), os.stat("/proc/self/ns/mnt")
@@ -97,7 +99,7 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
             # A user can make a read of his arguments block.
             if not _may_be(link, names) or not _is_roots(directory, users):
                 continue
-            here = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts)
+            here = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts) or _sees_the_same(directory)
             if not (here or _has(pid, places)):
                 continue
             if not _is_trusted(directory, link if here else ""):
@@ -130,6 +132,16 @@ def open_root(process: Process) -> int:
         raise ProcessLookupError(process.pid)
     finally:
         os.close(directory)
+
+
+def _sees_the_same(directory: int) -> bool:
+    """Tell whether a process sees the files of this host, as services with ``ProtectHome=`` or ``PrivateTmp=`` do."""
+    root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        places = [(path, os.path.relpath(path, "/")) for path in _STATE if os.path.isdir(path)]
+        return all(os.path.samestat(os.stat(path), os.stat(name, dir_fd=root)) for path, name in places)
+    finally:
+        os.close(root)
 
 
 def _has(pid: int, places: Sequence[Tuple[str, str]]) -> bool:

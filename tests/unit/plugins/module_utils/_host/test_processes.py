@@ -118,6 +118,24 @@ def test_root_of_another_user_namespace_is_not_root(run, program, tmp_path, uid)
     assert processes(NAME, seeing="/") == []
 
 
+def with_mount(folder):
+    """Return the words that run a command in a mount namespace with an empty *folder*."""
+    return ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {folder} && exec "$@"', "sh")
+
+
+@pytest.mark.parametrize("folder", ["/mnt", "/home"])
+def test_a_service_with_mounts_of_its_own_is_of_this_host(run, program, folder):
+    # As systemd starts it with ProtectHome= or PrivateTmp=.
+    pid = run(*with_mount(folder), program, "600", exe=program)
+    assert [(process.pid, process.program) for process in processes(NAME)] == [(pid, str(program))]
+
+
+@pytest.mark.parametrize("folder", ["/etc", "/var/lib", "/opt"])
+def test_a_program_that_sees_other_files_is_not_of_this_host(run, program, folder):
+    run(*with_mount(folder), program, "600", exe=program)
+    assert processes(NAME) == []
+
+
 HOST_MOUNTS = [Mount("8:1", "/", "/"), Mount("0:5", "/", "/dev"), Mount("8:2", "/vol", "/etc/cni")]
 
 
@@ -138,7 +156,7 @@ HOST_MOUNTS = [Mount("8:1", "/", "/"), Mount("0:5", "/", "/dev"), Mount("8:2", "
 def test_a_program_in_a_container_counts_only_if_it_has_the_directory(
     run, program, monkeypatch, conf_dir, mounted, sees
 ):
-    pid = run("unshare", "--mount", program, "600", exe=program)
+    pid = run(*with_mount("/opt"), program, "600", exe=program)
     assert processes(NAME) == []
     monkeypatch.setattr(module, "mounts", lambda process: HOST_MOUNTS if process == "self" else [mounted])
     found = [(one.pid, one.name, one.program) for one in processes(NAME, seeing=conf_dir)]
@@ -146,7 +164,7 @@ def test_a_program_in_a_container_counts_only_if_it_has_the_directory(
 
 
 def test_mounts_are_read_as_the_kernel_writes_them(run, program):
-    pid = run("unshare", "--mount", program, "600", exe=program)
+    pid = run(*with_mount("/opt"), program, "600", exe=program)
     assert [mount for mount in mounts(pid) if mount.point == "/"] == [
         mount for mount in mounts("self") if mount.point == "/"
     ]
