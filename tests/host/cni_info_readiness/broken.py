@@ -173,14 +173,14 @@ def full_second_pool(_host):
 
 
 def bad_range(_host):
-    """bad_range"""
+    """add_fails"""
     ipam = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/24", "rangeStart": "10.92.0.9"}]]}
     ipam["ranges"][0][0]["rangeEnd"] = "10.91.0.99"
     write("10-pods.conflist", bridge(ipam=ipam))
 
 
 def no_range(_host):
-    """no_range"""
+    """add_fails"""
     write("10-pods.conflist", bridge(ipam={"type": "host-local"}))
 
 
@@ -190,7 +190,7 @@ def no_ipam_type(_host):
 
 
 def blank_in_the_name(_host):
-    """bad_name"""
+    """add_fails"""
     write("10-pods.conflist", bridge(), network="my pods")
 
 

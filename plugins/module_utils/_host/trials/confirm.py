@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from typing import Collection, List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ..problems import ERROR
 from ..runtimes.asking import ANSWER, ask_until, mismatch
@@ -21,39 +21,25 @@ DEADLINE = 2.0
 Answer = Tuple[Optional[bool], List[str]]
 
 
-def confirm_plan(plan: ConfPlan, bin_dirs: Collection[str]) -> Optional[bool]:
-    """Return whether runtimes have loaded what a plan has written, None if that is not known; warn if they have not.
-
-    Those that have to be restarted are not asked.
-    """
-    confirmed, texts = confirm(plan.judged, plan.restarting, bin_dirs) if plan.judged is not None else (None, [])
-    for text in texts:
-        plan.warn("not_confirmed", text)
-    return confirmed
-
-
-def confirm(
-    effective: Effective,
-    restarting: Collection[str] = (),
-    bin_dirs: Collection[str] = (),
-    deadline: float = DEADLINE,
-) -> Answer:
-    """Ask the runtimes until *deadline* seconds have passed which networks they have loaded.
+def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEADLINE) -> Optional[bool]:
+    """Ask the runtimes until *deadline* seconds have passed whether they have loaded what a plan has written.
 
     Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
-    network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
-    that are not running, read another directory, or are in *restarting* are not asked.
+    network, False if one has not, None if that is not known; warns of each that is not confirmed. Runtimes that are not
+    running, read another directory, or have to be restarted are not asked.
     """
     from .readiness import all_of
 
-    end = time.monotonic() + deadline
-    asked = effective.asked(restarting)
-    answers = [_confirm_one(effective, runtime, list(bin_dirs), end) for runtime in asked]
-    confirmed = all_of([answer for answer, _texts in answers])
-    return confirmed, [text for _answer, texts in answers for text in texts]
+    effective, end = plan.judged, time.monotonic() + deadline
+    if effective is None:
+        return None
+    answers = [_confirm_one(effective, runtime, bin_dirs, end) for runtime in effective.asked(plan.restarting)]
+    for text in (text for _answer, texts in answers for text in texts):
+        plan.warn("not_confirmed", text)
+    return all_of([answer for answer, _texts in answers])
 
 
-def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], end: float) -> Answer:
+def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: Sequence[str], end: float) -> Answer:
     verdict = runtime.verdict
     end += runtime.settles
     answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))

@@ -7,8 +7,6 @@ import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
-from ...libcni.errors import CNIError
-from ...libcni.validate import validate_network_name
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
 from ..checks.directory import directory_problems
@@ -361,7 +359,6 @@ class NetworkCauses:
             yield finding._replace(network=self.network.name, file=finding.file or self.network.file.path)
 
     def _find(self) -> Iterator[Finding]:
-        yield from self._name()
         yield from self._binaries()
         yield from self._versions()
         yield from self._state()
@@ -372,13 +369,6 @@ class NetworkCauses:
         yield from self._kernel()
         yield from self._addresses()
         yield from later_obstacles(self.plugins)
-
-    def _name(self) -> Iterator[Finding]:
-        try:
-            validate_network_name(self.network.name)
-        except CNIError as error:
-            text = f"the name {self.network.name!r} of the network is not valid, and plugins refuse it"
-            yield obstacle("bad_name", text, str(error), "rename the network; use letters, digits, '.', '_' and '-'")
 
     def _binaries(self) -> Iterator[Finding]:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]

@@ -27,6 +27,7 @@ from ..leases import read_leases
 from ..netns import Netns, visit
 from ..plan import Plan
 from ..ranges import leases_in, range_of, range_sets
+from ..struct import field, struct
 from .packets import ALL, OUTSIDE, Attempt, Flow, answers, connects, container_addresses, keeps_apart, same_host
 
 # Seconds for a gateway or a container to answer, and the port of a container.
@@ -144,6 +145,7 @@ class SmokeSettings(NamedTuple):
         return arguments_of(self.pod, container_id, [], {}, "pod")[:2]
 
 
+@struct
 class Trial:
     """The test of one network.
 
@@ -152,25 +154,24 @@ class Trial:
     ``deleted``: the result of each, None if it did not run. ``notes`` tell why one did not run, or does not count.
     """
 
-    def __init__(self, network: str, file: str, bin_dirs: Sequence[str]) -> None:
-        self.network = network
-        self.file = file
-        self.bin_dirs = list(bin_dirs)
-        self.config: Optional[NetworkConfigList] = None
-        self.alone = ""
-        self.status = PLANNED
-        self.reason = ""
-        self.ready: Optional[str] = None
-        self.add: Optional[str] = None
-        self.check: Optional[str] = None
-        self.ping: Optional[str] = None
-        self.container: Optional[str] = None
-        self.published: Optional[str] = None
-        self.deleted: Optional[str] = None
-        self.ips: Optional[List[str]] = None
-        self.leaks: List[Dict[str, Any]] = []
-        self.notes: List[Dict[str, str]] = []
-        self.error: Optional[Dict[str, Any]] = None
+    network: str
+    file: str
+    bin_dirs: Sequence[str]
+    config: Optional[NetworkConfigList] = None
+    alone: str = ""
+    status: str = PLANNED
+    reason: str = ""
+    ready: Optional[str] = None
+    add: Optional[str] = None
+    check: Optional[str] = None
+    ping: Optional[str] = None
+    container: Optional[str] = None
+    published: Optional[str] = None
+    deleted: Optional[str] = None
+    ips: Optional[List[str]] = None
+    leaks: List[Dict[str, Any]] = field(default_factory=list)
+    notes: List[Dict[str, str]] = field(default_factory=list)
+    error: Optional[Dict[str, Any]] = None
 
     def note(self, code: str, message: str) -> None:
         self.notes.append({"code": code, "message": message})
@@ -187,24 +188,8 @@ class Trial:
 
     def row(self) -> Dict[str, Any]:
         """Return the module's result for this network."""
-        return {
-            "network": self.network,
-            "file": self.file,
-            "bin_dirs": self.bin_dirs,
-            "status": self.status,
-            "reason": self.reason,
-            "ready": self.ready,
-            "add": self.add,
-            "check": self.check,
-            "ping": self.ping,
-            "container": self.container,
-            "published": self.published,
-            "del": self.deleted,
-            "ips": self.ips,
-            "leaks": self.leaks,
-            "notes": self.notes,
-            "error": self.error,
-        }
+        shown = {name: value for name, value in vars(self).items() if name not in ("config", "alone", "deleted")}
+        return {**shown, "del": self.deleted}
 
 
 class SmokePlan(Plan):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
@@ -15,7 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri imp
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.confirm import confirm
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.confirm import confirm_plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Observation
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
@@ -47,10 +49,12 @@ class Host:
             raise answer
         return answer
 
-    def confirm(self, **more):
+    def confirm(self, restarting=()):
         files = scan_conf_dir(str(self.conf_dir))
         effective = Effective(None, str(self.conf_dir), ["/opt/cni/bin"], files, HostView(Manifest(str(self.state))))
-        return confirm(effective, deadline=0.2, **more)
+        plan = SimpleNamespace(judged=effective, restarting=restarting, warn=lambda code, text: told.append(text))
+        told: list[str] = []
+        return confirm_plan(plan, [], 0.2), told
 
 
 @pytest.fixture
