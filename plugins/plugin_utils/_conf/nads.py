@@ -36,6 +36,7 @@ _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0
 # What is about other files of a host has no meaning in a manifest.
 _ENTRY_KEYS = set(NETWORK_ARGUMENTS) - {"drop_ins", "replace"}
 _CONFIG = ("spec", "config")
+_OBJECT = re.compile(r"^kind:", re.MULTILINE)
 
 # The manifests of which an operator makes definitions, and to which only the IPAM plugin is told in JSON.
 _OF_OPERATORS = ("SriovNetwork", "SriovIBNetwork", "OVSNetwork", "HostDeviceNetwork", "MacvlanNetwork", "IPoIBNetwork")
@@ -154,7 +155,7 @@ class CheckedNads:
                 if self._mixed and (is_half(part.text) or is_open.intersection(part.numbers)):
                     text = "this is a template; it was not checked, because it is not YAML before it is rendered"
                     self.problems.append(Finding(INFO, "template", text, "", self._label, "", *error.position))
-                elif not self._mixed or KIND in part.text:
+                elif not self._mixed or KIND in part.text or _OBJECT.search(part.text):
                     self._error("yaml_invalid", f"this is not YAML: {error}", self._label, "", error.position)
                 continue
             if document.value not in (None, ""):
@@ -179,10 +180,10 @@ class CheckedNads:
         for pointer, value in values(document):
             kind = str(value["kind"]) if isinstance(value, dict) and "kind" in value else kind
             named = value if isinstance(value, dict) and "rawCNIConfig" in value else None
-            named = value.get("metadata") if isinstance(value, dict) and value.get("kind") == KIND else named
+            named = value.get("metadata") if isinstance(value, dict) and "kind" in value else named
             if isinstance(named, dict) and isinstance(named.get("name"), str):
-                # The operator makes a manifest of this name, or one is meant.
-                names[pointer] = named["name"]
+                # An operator makes a manifest of this name, or one is meant.
+                names[pointer] = names[(*pointer, "spec")] = named["name"]
             wrong = _misspelled(value) if isinstance(value, dict) and not pointer else None
             if wrong is not None:
                 text = f"{wrong} is {shown(value[wrong])}; write kind: {KIND}"

@@ -16,7 +16,7 @@ from .ipam import before, exchanged, ipam_findings
 from .schema_files import Schema, resolved, shape, types
 from .spelling import meant
 from .syntax import member
-from .templates import HIDDEN
+from .templates import HIDDEN, is_placeholder
 from .wording import message_of
 
 # Imported with the action plugin, in Ansible's main process: workers are forked from it and do not import it again.
@@ -156,7 +156,8 @@ def _check(
         inner.extend(found)
     for error in _errors(reference, folded.value, partial):
         level = error.schema.get("x-level", ERROR)
-        findings.append(Fault(level, "schema", message_of(error, owner), folded.pointer(error.absolute_path)))
+        code = "template" if error.validator in ("format", "type") and is_placeholder(error.instance) else "schema"
+        findings.append(Fault(level, code, message_of(error, owner), folded.pointer(error.absolute_path)))
     findings.extend(_version_findings(resolved(reference), owner, at, task))
     return folded.value, findings, inner
 

@@ -16,6 +16,8 @@ from .positions import DataPositions, TextPositions, text_of
 from .render import parse
 from .templates import HIDDEN, is_certain, is_half, masked_json, with_right_commas
 
+# A word in capitals for a number, which another program fills in.
+_BARE = re.compile(r'("\s*:\s*)(?!(?:TRUE|FALSE|NONE|NULL|YES|OFF)\b)([A-Z][A-Z0-9_]+[A-Z0-9])(?=\s*[,}])')
 _UNKNOWN_KEY = re.compile(rf'{HIDDEN}[^"\n]*"\s*:')
 
 
@@ -91,7 +93,7 @@ class TemplateSource(TextSource):
     in_file = True
 
     def __init__(self, text: str, is_open: bool) -> None:
-        text, more = masked_json(text)
+        text, more = masked_json(_BARE.sub(lambda match: match[1] + HIDDEN * len(match[2]), text))
         super().__init__(text)
         self._open = is_open or more or _UNKNOWN_KEY.search(text) is not None
         self.marked = self._open or HIDDEN in text

@@ -24,7 +24,12 @@ _MARK = re.compile(
 _STATEMENT = re.compile(
     r"-?\s*([#^/!]|\$\w+(\s*,\s*\$\w+)?\s*:?=|else\b|(end|break|continue)\s*-?\Z|(if|range|with|define|block)\s+[^|\s])"
 )
+# A word in capitals, one in brackets, or digits that are left open.
+_PLACEHOLDER = re.compile(
+    r"([A-Z][A-Z0-9]*([ _.-][A-Z0-9]+)*|[{%<\[]+[\w .-]+[}%>\]]+|(?=\S*[xX])([\dxX]{1,3}[.:]){3,5}[\dxX]{1,3})(/\w+)?"
+)
 _KEY = re.compile(r"[\w.-]+:(\s|\Z)|- ")
+_WORDS = ("TRUE", "FALSE", "YES", "NO", "ON", "OFF", "NONE", "NULL")
 _HALF = re.compile(r"\{\{|\{%|<%|\$\{")
 # Beside its letters, the words of a value in JSON that has no quotes.
 _TOKEN = re.compile(
@@ -139,6 +144,11 @@ def _insert_comma(out: List[str], before: Match[str], match: Match[str]) -> None
 def is_half(text: str) -> bool:
     """Tell whether a text that is not what it should be looks as if a template made it so."""
     return HIDDEN in text or _HALF.search(text) is not None
+
+
+def is_placeholder(value: Any) -> bool:
+    """Tell whether a value that is not what it should be is a word for it, which somebody replaces."""
+    return isinstance(value, str) and _PLACEHOLDER.fullmatch(value) is not None and value not in _WORDS
 
 
 def is_certain(value: Any, pointer: Sequence[Any], is_open: bool) -> bool:

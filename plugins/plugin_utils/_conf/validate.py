@@ -143,11 +143,12 @@ class Checked:
         for fault in faults:
             if fault.code != "template" and not self._source.is_certain(self._data, fault):
                 continue
+            level = INFO if fault.code == "template" and self._source.in_file else fault.level
             pointer = fault.pointer
             if self._single and pointer[:1] == ("plugins",):
                 pointer = pointer[2:]
             place = (self._label, text_of(pointer), *self._source.positions.find(pointer, fault.key))
-            self.problems.append(Finding(fault.level, fault.code, fault.message, "", *place))
+            self.problems.append(Finding(level, fault.code, fault.message, "", *place))
 
 
 def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Iterator[Fault]:

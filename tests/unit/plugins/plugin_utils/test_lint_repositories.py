@@ -210,6 +210,16 @@ def test_json_that_is_no_template_is_still_an_error(lint_files, end):
 
 def test_yaml_that_is_no_template_is_still_an_error(lint_files):
     assert codes(lint_files({"a.yaml": nad("{")})) == ["yaml_invalid"]
+    text = "kind: Network\nspec:\n  additionalNetworks:\n  - name: a\n  rawCNIConfig: {}{\n"
+    assert codes(lint_files({"a.yaml": text})) == ["yaml_invalid"]
+    # Who reads another file is not known.
+    assert lint_files({"a.yaml": text.replace("kind", "a")}) == []
+
+
+def test_a_network_in_another_object_has_the_name_of_it(lint_files):
+    text = nad(f"'{MACVLAN}'").replace("NetworkAttachmentDefinition", "NetworkDefinition")
+    assert lint_files({"a.yaml": text}) == []
+    assert codes(lint_files({"a.yaml": text.replace("  name: storage\n", "  labels: {}\n")})) == ["no_name"]
 
 
 @pytest.mark.parametrize("text", ['["a", "b"]', "[[1, 2]]", '[["x"]]', '[[{"subnet": "10.1.0.0/24"}]]', '"a{b}"'])
@@ -217,6 +227,46 @@ def test_json_that_only_looks_like_a_template_is_judged(lint_files, text):
     found = lint_files({"a.conflist": {**NETWORK, "plugins": [{"type": "bridge", "mtu": json.loads(text)}]}})
     assert codes(found) == ["schema"]
     assert codes(found, "info") == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "SUBNET",
+        "POD_CIDR",
+        "YOUR-SUBNET/24",
+        "{SUBNET}",
+        "{subnet}",
+        "%SUBNET%",
+        "<SUBNET 1>/24",
+        "10.x.x.x/20",
+        "x.X.x.x",
+    ],
+)
+def test_a_word_for_a_value_is_an_info(lint_files, value):
+    """Where an address is needed, nobody means it: another program, or a person, replaces it."""
+    plugin = {"type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": value}]]}}
+    found = lint_files({"a.conflist": {**NETWORK, "plugins": [plugin]}})
+    assert [entry[3:] for entry in found if entry[1] != 1] in ([("info", "template")], [])
+    assert codes(found) == []
+    assert codes(found, "info")[:1] == ["template"]
+
+
+@pytest.mark.parametrize("key", ["mtu", "vlan"])
+def test_a_word_for_a_number_is_an_info(lint_files, key):
+    network = json.dumps({**NETWORK, "plugins": [{"type": "bridge", key: "LINK_MTU"}]})
+    assert codes(lint_files({"a.conflist": network}), "info", "error") == ["template"]
+    assert codes(lint_files({"a.conflist": network.replace('"LINK_MTU"', "LINK_MTU")}), "info", "error") == ["template"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("isGateway", "TRUE"), ("ipMasqBackend", "NFTABLES"), ("mtu", "big"), ("vlan", "0X10")]
+)
+def test_what_is_only_wrong_is_no_template(lint_files, key, value):
+    found = lint_files(
+        {"a.conflist": {**NETWORK, "plugins": [{"type": "bridge", key: value, "ipam": {"type": "dhcp"}}]}}
+    )
+    assert codes(found, "error") == ["schema"]
 
 
 # ---- what is no network, and what is one
