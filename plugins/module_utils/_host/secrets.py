@@ -41,6 +41,7 @@ _OPEN_KEY = re.compile(
     r"|partition|primary|pub|public|routing|row|sort|trusted|unique"
 )
 _PLAIN_PATH = re.compile(r"/(etc|var|run|opt|usr|root|home|srv|mnt|tmp)(/[\w.@+-]+)+")
+_PATH = re.compile(r"/.*|[\w.@+-]{1,64}")
 # The member of {"name": "DB_PASSWORD", "value": ...} that says what the value is.
 _LABELS = ("name", "key", "variable", "header")
 
@@ -82,7 +83,7 @@ def is_secret(key: str, value: Any) -> bool:
         return False
     kind = _kind(key)
     if kind == "kubeconfig":
-        return not (isinstance(value, str) and value.startswith("/") and "\n" not in value)
+        return not (isinstance(value, str) and _PATH.fullmatch(value))
     if kind == "auth":
         # Usually the name of a method, but user:password in base64 for Docker.
         return isinstance(value, str) and (":" in value or len(value) > 16)

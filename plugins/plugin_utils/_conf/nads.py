@@ -203,6 +203,9 @@ class CheckedNads:
 
     def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+        if self._mixed and isinstance(metadata, dict) and isinstance(metadata.get("generateName"), str):
+            metadata = {"name": f"{metadata['generateName']}{len(self._seen)}", **metadata}
+            manifest = {**manifest, "metadata": metadata}
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
         for fault in _manifest_findings(manifest):

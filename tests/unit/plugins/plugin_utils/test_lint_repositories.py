@@ -216,6 +216,15 @@ def test_yaml_that_is_no_template_is_still_an_error(lint_files):
     assert lint_files({"a.yaml": text.replace("kind", "a")}) == []
 
 
+def test_a_name_that_the_api_completes_is_one(lint_files):
+    text = nad(f"'{MACVLAN}'", metadata="  generateName: storage-\n")
+    assert lint_files({"a.yaml": f"{text}---\n{text}"}) == []
+    assert codes(lint_files({"a.yaml": text.replace("storage-", "Storage_").replace("bridge", "brigde")})) == [
+        "nad_name",
+        "schema",
+    ]
+
+
 def test_a_network_in_another_object_has_the_name_of_it(lint_files):
     text = nad(f"'{MACVLAN}'").replace("NetworkAttachmentDefinition", "NetworkDefinition")
     assert lint_files({"a.yaml": text}) == []

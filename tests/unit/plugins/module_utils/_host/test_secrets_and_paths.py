@@ -28,6 +28,7 @@ def test_values_of_secret_keys_are_masked_at_any_depth(key):
     [
         ("etcd_key_file", "/etc/key"),
         ("kubeconfig", "/etc/cni/net.d/x-kubeconfig"),
+        ("kubeconfig", "x-kubeconfig"),
         ("keyboard", "x"),
         ("hotkeys", 3),
         ("token", None),
@@ -40,10 +41,8 @@ def test_what_gives_nothing_away_is_shown(key, value):
 
 
 def test_an_inlined_kubeconfig_is_masked():
-    assert mask({"kubeconfig": {"users": []}, "KubeConfig": "apiVersion: v1\nusers: []"}) == {
-        "kubeconfig": MASK,
-        "KubeConfig": MASK,
-    }
+    inlined = {"kubeconfig": {"users": []}, "KubeConfig": "apiVersion: v1\nusers: []", "kubeconfig_b64": "YXBp" * 20}
+    assert mask(inlined) == dict.fromkeys(inlined, MASK)
 
 
 def test_the_given_value_is_not_altered():
