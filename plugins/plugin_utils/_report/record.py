@@ -240,16 +240,24 @@ def first_of(sentences: Sequence[str]) -> str:
 def in_words(steps: Sequence[Mapping[str, Any]]) -> str:
     """Return what steps do to which objects: three of them, the disruptive ones first, and how many more there are."""
     ranked = sorted(steps, key=lambda step: (step.get("class") == FOREIGN, step.get("class") == SAFE))
-    words = [_step_in_words(step) for step in ranked[:_MOST_NAMED]]
-    if len(ranked) > len(words):
-        classes = [str(step.get("class")) for step in ranked[_MOST_NAMED:]]
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
+    for number, step in enumerate(ranked):
+        # Another release is one event.
+        same = (step.get("class"), text(step.get("reason"))) if step.get("kind") == "replace" else number
+        groups.setdefault(same, []).append(step)
+    words = [_steps_in_words(group) for group in list(groups.values())[:_MOST_NAMED]]
+    classes = [str(step.get("class")) for group in list(groups.values())[_MOST_NAMED:] for step in group]
+    if classes:
         counted = ", ".join(f"{classes.count(name)} {name}" for name in dict.fromkeys(classes))
         words.append(f"and {len(classes)} more ({counted})")
     return ", ".join(words)
 
 
-def _step_in_words(step: Mapping[str, Any]) -> str:
+def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> str:
+    step = steps[0]
     target, note = text(step.get("target")), "" if step.get("class") == SAFE else f" ({step.get('class')})"
+    if len(steps) > 1:
+        return f"replace {len(steps)} plugins: {text(step.get('reason'))}{note}"
     kind = text(step.get("kind")).replace("_", " ")
     # The directory of plugins and networks says nothing new; that of a runtime's file does.
     if kind != "configure" and MODULES.get(text(step.get("section")), step.get("module")) in (

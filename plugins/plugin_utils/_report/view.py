@@ -285,9 +285,6 @@ class Diff(NamedTuple):
 
 def diff(before: Any, after: Any) -> Diff:
     """Return the difference between two states; None and "" are the state of a missing object."""
-    if table(before).get("release") and table(after).get("release"):
-        # A release says what its digest does, to people.
-        before, after = ({"release": state["release"]} for state in (before, after))
     try:
         old, new = _lines_of(before), _lines_of(after)
     except RecursionError:

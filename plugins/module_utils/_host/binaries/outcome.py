@@ -97,7 +97,10 @@ class PluginsPlan(Plan):
         self._note(name, current.sha256 if current.kind == FILE else None, versions, "none")
 
     def change(self, change: PluginChange, step_class: str = SAFE, reason: str = "") -> None:
-        """Add a step for *change* and report it; *reason*: why the plugin is removed. A downgrade is never safe."""
+        """Add a step for *change* and report it; *reason*: why the plugin is removed.
+
+        A downgrade is never safe, nor is what may be one of a file that somebody has agreed on.
+        """
         from .batch import ACTIONS, REMOVE
 
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
@@ -119,9 +122,10 @@ class PluginsPlan(Plan):
             before = {"link": current.link}
         self.batch.changes.append(change)
         path = self.store.path(change.name)
-        worse = self._worse(change, *releases)
-        reason = reason or self._reason(change, (before, after), releases, worse)
-        step_class = DISRUPTIVE if worse else step_class
+        newer, worse = self._compare(change, *releases)
+        agreed = "" if newer else self._agreed(change)
+        reason = reason or self._reason(change, (before, after), releases, worse, agreed)
+        step_class = DISRUPTIVE if worse or agreed else step_class
         self._record(change, *releases)
         self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason))
         sha256 = None if target is None else target.get("sha256")
@@ -146,20 +150,36 @@ class PluginsPlan(Plan):
         after = self._wanted.release or self.store.release(name, sha256, os.path.join(folder, name) if folder else "")
         return before, after
 
-    def _worse(self, change: PluginChange, before: str, after: str) -> str:
-        """Return why the new file is older than the present one, "" if it is not, or if that is not known."""
+    def _compare(self, change: PluginChange, before: str, after: str) -> Tuple[bool, str]:
+        """Return whether the new file is known to be newer than the present one, and why it is older, if it is."""
         if before and after:
             from .usable import release_numbers
 
-            return "a downgrade" if release_numbers(after) < release_numbers(before) else ""
+            old, new = release_numbers(before), release_numbers(after)
+            return new > old, "a downgrade" if new < old else ""
         if change.target is None:
-            return ""
+            return False, ""
         from ...libcni.version import ALL
 
-        present, new = self.store.cni_versions(change.name, change.current), self._versions(change)
-        lost = [version for version in ALL if present and new and version in present and version not in new]
-        newer = new and lost and ALL.index(lost[-1]) < max(map(ALL.index, set(ALL) & set(new)), default=-1)
-        return "" if newer or not lost else f"it no longer supports CNI {', '.join(lost)}, a downgrade"
+        present, supported = (
+            [version for version in ALL if version in (versions or ())]
+            for versions in (self.store.cni_versions(change.name, change.current), self._versions(change))
+        )
+        if not present or not supported or present[-1:] == supported[-1:]:
+            return False, ""
+        if ALL.index(supported[-1]) > ALL.index(present[-1]):
+            return True, ""
+        lost = ", ".join(version for version in present if version not in supported)
+        return False, f"it no longer supports CNI {lost}, a downgrade"
+
+    def _agreed(self, change: PluginChange) -> str:
+        """Return who has installed the present file, "" if nobody says so, or if it is replaced by the same means."""
+        from .batch import REPLACE
+
+        entry = self.store.entry(change.name) or {}
+        if change.kind != REPLACE or self._wanted.installed_by or entry.get("sha256") != change.current.sha256:
+            return ""
+        return str(entry.get("installed_by") or "")
 
     def _record(self, change: PluginChange, before: str, after: str) -> None:
         """Note both releases for the manifest, and who installs the new one."""
@@ -169,16 +189,17 @@ class PluginsPlan(Plan):
         if change.kind in (INSTALL, REPLACE) and change.after is not None:
             change.after.update(release_facts({"release": after, "installed_by": self._wanted.installed_by}))
 
-    def _reason(self, change: PluginChange, shown: Tuple[Record, Record], releases: Tuple[str, str], worse: str) -> str:
-        """Return how the present file differs from the desired one. *worse*: why it is older."""
+    def _reason(
+        self, change: PluginChange, shown: Tuple[Record, Record], releases: Tuple[str, str], worse: str, agreed: str
+    ) -> str:
+        """Return how the present file differs from the desired one; *worse*: why it is older, *agreed*: by whom."""
         from .batch import RESTORE, SET_ATTRIBUTES
 
         if change.kind == SET_ATTRIBUTES:
             from ..changes import change_in_words
 
             return change_in_words(*shown)
-        entry, desired = self.store.entry(change.name) or {}, self._wanted.release
-        words = worse
+        desired, words = self._wanted.release, worse
         if all(releases) and releases[0] != releases[1]:
             words = " to ".join(releases) + (", a downgrade" if worse else "")
         if change.kind == RESTORE:
@@ -187,11 +208,10 @@ class PluginsPlan(Plan):
             return "not installed"
         if change.current.kind == LINK:
             return f"is a symbolic link; {words}" if words else "is a symbolic link"
-        agreed = entry.get("installed_by") if worse and entry.get("sha256") == change.current.sha256 else ""
         if agreed:
-            before, after = (f" {release}" if release else "" for release in releases)
-            says = f"says{after}" if after else "has an older one"
-            return f"upgraded{' to' + before if before else ''} by {agreed}; the inventory {says}"
+            before, after = releases
+            says = f"says {after}" if after not in ("", before) else f"has {'an older' if worse else 'another'} one"
+            return f"upgraded{f' to {before}' if before else ''} by {agreed}; the inventory {says}"
         if not all(releases):
             differs = f"sha256 differs from {desired}" if desired else "its content differs"
             return f"{differs}; {words}" if words else differs

@@ -156,18 +156,6 @@ def test_a_difference_has_some_lines_around_it():
     assert [sign for sign, _line in diff(before, before.replace("a", "A").replace("k", "K")).lines].count("@") == 1
 
 
-def test_of_two_releases_only_their_names_are_shown():
-    before, after = ({"release": name, "sha256": name * 9, "cni_versions": name} for name in ("1.9.1", "1.6.2"))
-    assert diff(before, after).lines == [
-        (" ", "{"),
-        ("-", '  "release": "1.9.1"'),
-        ("+", '  "release": "1.6.2"'),
-        (" ", "}"),
-    ]
-    # One that is not known is told by its digest.
-    assert ("-", '  "sha256": "x"') in diff({"sha256": "x"}, after).lines
-
-
 def test_what_is_nested_too_deeply_has_no_difference():
     deep = [1]
     for _level in range(100_000):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, summary_of
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, in_words, summary_of
 
 REASON = "bridge: mtu 1450, want 1500"
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe", "reason": REASON}
@@ -225,6 +225,18 @@ def test_a_call_without_a_plan_is_an_error(result, says):
 def test_a_host_in_a_line(classes, error, says):
     actions = [dict(STEP, **{"class": name}) for name in classes]
     assert summary_of(build("h", {"networks": {"actions": actions}}, {}, [error])) == says
+
+
+def test_plugins_of_another_release_are_one_step_in_a_line():
+    def replace(name, reason, step_class="disruptive"):
+        target = f"/opt/cni/bin/{name}"
+        return {"section": "plugins", "kind": "replace", "target": target, "class": step_class, "reason": reason}
+
+    agreed = "upgraded to 1.9.1 by upgrade; the inventory says 1.1.1"
+    steps = [replace(name, agreed) for name in ("bridge", "dhcp", "vlan")]
+    assert in_words(steps) == f"replace 3 plugins: {agreed} (disruptive)"
+    edited, safe = replace("tap", "sha256 differs from 1.1.1", "safe"), replace("sbr", "0.9.1 to 1.1.1", "safe")
+    assert in_words([edited, *steps, safe]) == f"replace 3 plugins: {agreed} (disruptive), replace tap, replace sbr"
 
 
 def test_a_clean_host_that_needs_attention_says_why():

@@ -95,6 +95,30 @@ def test_what_is_agreed_is_said_until_the_inventory_agrees(plugin_host):
     ]
 
 
+@pytest.mark.parametrize(
+    ("installed", "desired", "reason"),
+    [
+        ("", "", "upgraded by upgrade; the inventory has another one"),
+        ("1.9.1", "", "upgraded to 1.9.1 by upgrade; the inventory has another one"),
+        ("", "1.9.1", "upgraded by upgrade; the inventory says 1.9.1"),
+        ("1.9.1", "1.9.1", "upgraded to 1.9.1 by upgrade; the inventory has another one"),
+    ],
+)
+def test_what_may_be_older_than_what_is_agreed_is_disruptive(plugin_host, installed, desired, reason):
+    file = {"bridge": plugins(installed)["bridge"] + b", built again"}
+    plugin_host.apply(plugin_host.present(file, by="upgrade"))
+    assert steps(plugin_host.present(plugins(desired), release=desired)) == [("replace", DISRUPTIVE, reason)]
+    # Another upgrade does not take the first one back.
+    assert steps(plugin_host.present(plugins(desired), release=desired, by="upgrade"))[0][1] == SAFE
+
+
+def test_what_supports_more_than_what_is_agreed_is_newer(plugin_host):
+    newer = plugins("")
+    plugin_host.apply(plugin_host.present(newer))
+    plugin_host.apply(plugin_host.present({"bridge": ELF + b"old bridge"}, by="upgrade"))
+    assert steps(plugin_host.present(newer)) == [("replace", SAFE, "its content differs")]
+
+
 def test_what_another_program_has_replaced_since_is_not_agreed(plugin_host):
     install(plugin_host, "1.9.1", by="upgrade")
     plugin_host.put("bridge", plugins("1.10.0")["bridge"])
@@ -141,6 +165,8 @@ def release(content):
 def test_another_mode_changes_nothing_about_the_release(plugin_host):
     install(plugin_host, "1.9.1", by="upgrade")
     plugin_host.put("bridge", plugins("1.9.1")["bridge"], 0o700)
-    plugin_host.apply(plugin_host.present(plugins("1.9.1"), release="1.9.1"))
+    plan = plugin_host.present(plugins("1.9.1"), release="1.9.1")
+    assert [step[:2] for step in steps(plan)] == [("set_attributes", SAFE)]
+    plugin_host.apply(plan)
     assert plugin_host.entry("bridge")["release"] == "1.9.1"
     assert plugin_host.entry("bridge")["installed_by"] == "upgrade"
