@@ -366,19 +366,9 @@ def _report(plan: GcPlan) -> Dict[str, Any]:
 
 
 def _settings(params: Dict[str, Any], check_mode: bool) -> GcSettings:
-    return GcSettings(
-        params["conf_dir"],
-        params["bin_dirs"],
-        params["cache_dir"],
-        params["keep_from"],
-        _keep(params["keep"] or []),
-        params["networks"],
-        params["scope"],
-        _seconds(params["min_age"]),
-        params["allow_empty"],
-        check_mode,
-        params["timeout"],
-    )
+    given = {name: params[name] for name in GcSettings._fields if name in params}
+    given.update(keep=_keep(params["keep"] or []), min_age=_seconds(params["min_age"]), check_mode=check_mode)
+    return GcSettings(**given)
 
 
 def _keep(entries: List[Dict[str, Any]]) -> Dict[str, Optional[FrozenSet[str]]]:

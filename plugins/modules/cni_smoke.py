@@ -219,7 +219,7 @@ from ..module_utils._host.attachments.request import POD_ARGUMENTS
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.interrupt import Interrupted, interruptible
 from ..module_utils._host.trials.planner import SmokePlanner
-from ..module_utils._host.trials.trial import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
+from ..module_utils._host.trials.trial import FAILED, PASSED, SmokeSettings, Trial
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 ARGUMENTS: Dict[str, Any] = dict(
@@ -236,24 +236,11 @@ ARGUMENTS: Dict[str, Any] = dict(
 def main() -> None:
     module = create_module(ARGUMENTS)
     params = module.params
-    settings = SmokeSettings(
-        params["conf_dir"],
-        params["bin_dirs"],
-        params["cache_dir"],
-        params["networks"],
-        params["ping"],
-        params["packets"],
-        params["timeout"],
-        module.check_mode,
-        params["pod"],
-    )
-
-    def make_plan() -> SmokePlan:
-        return SmokePlanner(settings).make()
-
+    given = {name: params[name] for name in SmokeSettings._fields if name in params}
+    planner = SmokePlanner(SmokeSettings(**given, check_mode=module.check_mode))
     try:
         with interruptible():
-            plan = execute(module, make_plan, "cni_smoke")
+            plan = execute(module, planner.make, "cni_smoke")
     except Interrupted as signal:
         fail(module, HostError(f"interrupted by {signal}; the test in progress was undone", code="interrupted"))
         raise

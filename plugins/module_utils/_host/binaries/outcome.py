@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...libcni.files import open_file
 from ..errors import HostError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .batch import PluginBatch, PluginChange
 
 
-class WantedPlugins:
+class WantedPlugins(NamedTuple):
     """The desired plugins.
 
     ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
@@ -30,25 +30,14 @@ class WantedPlugins:
     ``installed_by`` who installs them, "" for none.
     """
 
-    def __init__(
-        self,
-        files: Mapping[str, str],
-        archive: Record = None,
-        contents: Optional[Contents] = None,
-        shipped: Iterable[str] = (),
-        release: str = "",
-        scripts: Iterable[str] = (),
-        installed_by: str = "",
-        folder: str = "",
-    ) -> None:
-        self.files = dict(files)
-        self.archive = archive
-        self.contents = contents
-        self.shipped = set(shipped)
-        self.release = release
-        self.scripts = set(scripts)
-        self.installed_by = installed_by
-        self.folder = folder
+    files: Mapping[str, str]
+    archive: Record = None
+    contents: Optional[Contents] = None
+    shipped: Collection[str] = ()
+    release: str = ""
+    scripts: Collection[str] = ()
+    installed_by: str = ""
+    folder: str = ""
 
 
 Desired = Union[WantedPlugins, HostError]

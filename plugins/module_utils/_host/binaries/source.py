@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
@@ -164,9 +164,9 @@ class Source:
         self,
         files: Mapping[str, str],
         archive: Optional[Dict[str, Any]],
-        scripts: Iterable[str],
+        scripts: Collection[str],
         contents: Optional[Contents] = None,
-        shipped: Iterable[str] = (),
+        shipped: Collection[str] = (),
         folder: str = "",
     ) -> WantedPlugins:
         by = self._installed_by

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..runtimes.settings import RuntimeSettings
 
 DEFAULT_PRIORITY = 10
+# The options that a ConfRequest has as they are.
+_TAKEN = ["conf_dir", "bin_dirs", "cache_dir", "force", "exclusive", "ensure_effective", "on_not_effective", "strict"]
 LEVELS = ["syntax", "schema", "plugins", "directory"]
 NETWORK_ARGUMENTS: Dict[str, Any] = {
     "name": {"type": "str"},
@@ -168,21 +170,14 @@ def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfReque
 
     networks = [_wanted(index, entry) for index, entry in enumerate(params["networks"])]
     return ConfRequest(
-        networks,
-        params["conf_dir"],
-        params["bin_dirs"],
-        params["cache_dir"],
-        read_attributes(params["mode"], params["owner"], params["group"]),
-        params["validate"],
-        params["force"],
+        **{name: params[name] for name in _TAKEN},
+        networks=networks,
+        attributes=read_attributes(params["mode"], params["owner"], params["group"]),
+        levels=params["validate"],
         tolerate_missing=tolerate_missing,
-        exclusive=params["exclusive"],
         runtimes=params["runtime"],
-        ensure_effective=params["ensure_effective"],
         expected=params.get("_expected") or [network.name for network in networks if network.present],
-        on_not_effective=params["on_not_effective"],
         settings=_settings(params),
-        strict=params["strict"],
     )
 
 

@@ -148,7 +148,7 @@ def test_what_the_controller_sent_is_read_from_the_bundle(archive):
     wanted = source(
         files={"bridge": SHA, "ptp": SHA}, machines={"ptp": "x86_64"}, bundle=str(archive), shipped=["ptp"]
     ).at_hand(None)
-    assert wanted.shipped == {"ptp"}
+    assert list(wanted.shipped) == ["ptp"]
     assert [name for name, _stream in wanted.contents(["ptp"])] == ["ptp"]
 
 
