@@ -8,7 +8,7 @@ the containers of several hosts share. The facts are those that ``cni_info`` ret
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..module_utils._host.addresses import packed
 from ..module_utils._host.kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
@@ -42,14 +42,15 @@ class Span(NamedTuple):
 class HostNetwork(NamedTuple):
     """A network of a host.
 
-    ``shared``: it is on a LAN. ``lan`` has the subnets of the interface below with the VLAN, and is empty if they are
-    not known.
+    ``shared``: it is on a LAN. ``drifts``: its file is not as declared. ``lan`` has the subnets of the interface below
+    with the VLAN, and is empty if they are not known.
     """
 
     host: str
     groups: Sequence[str]
     network: str
     shared: bool
+    drifts: bool
     lan: FrozenSet[Any]
     vlan: int
     mtu: int
@@ -79,10 +80,13 @@ def reasons_across(uses: Sequence[HostNetwork]) -> Dict[str, List[Tuple[str, str
 
 
 class HostNetworks:
-    """What a host uses, from the result of cni_info, whose data may have any shape; ``conf`` alone is enough."""
+    """What a host uses, from the result of cni_info, whose data may have any shape; ``conf`` alone is enough.
 
-    def __init__(self, host: str, groups: Sequence[str], info: Mapping[str, Any]) -> None:
-        self._host, self._groups, self._info = host, groups, info
+    *changed* are the paths that steps of the host would change.
+    """
+
+    def __init__(self, host: str, groups: Sequence[str], info: Mapping[str, Any], changed: Container[str] = ()) -> None:
+        self._host, self._groups, self._info, self._changed = host, groups, info, changed
         kernel = object_of(info, "kernel")
         self._links = {text_of(link, "name"): link for link in _rows(kernel, "links")}
         self._ports = {text_of(link, "master") for link in self._links.values() if link.get("kind") not in _INNER}
@@ -100,7 +104,7 @@ class HostNetworks:
             config = object_of(row, "config")
             for plugin in _rows(config, "plugins") or [config]:
                 if kind_of(plugin).role == INTERFACE:
-                    yield self._use(text_of(row, "network"), plugin)
+                    yield self._use(text_of(row, "network"), plugin, text_of(row, "path") in self._changed)
                     break
 
     def is_on_lan(self, plugin: Mapping[str, Any]) -> bool:
@@ -108,7 +112,7 @@ class HostNetworks:
         below = self._below(plugin)
         return bool(below) and self._leads_out(below, self._links.get(below, {}), plugin)
 
-    def _use(self, network: str, plugin: Mapping[str, Any]) -> HostNetwork:
+    def _use(self, network: str, plugin: Mapping[str, Any], drifts: bool) -> HostNetwork:
         link = self._links.get(self._below(plugin), {})
         shared = self.is_on_lan(plugin)
         vlan = _number(plugin, "vlanid") or _number(plugin, "vlan")
@@ -131,6 +135,7 @@ class HostNetworks:
             self._groups,
             network,
             shared,
+            drifts,
             frozenset((vlan, address.network) for address in addresses if address.network.num_addresses > 1),
             vlan,
             _number(plugin, "mtu") or (_number(link, "mtu") if shared else 0),
@@ -285,7 +290,9 @@ def _differences(uses: Sequence[HostNetwork], lans: Sequence[Sequence[HostNetwor
     places = {id(use): index for index, lan in enumerate(lans) for use in lan if use.lan}
     networks: Dict[str, List[HostNetwork]] = defaultdict(list)
     for use in uses:
-        networks[use.network].append(use)
+        # Drift is told where it is.
+        if not use.drifts:
+            networks[use.network].append(use)
     aspects: Any = (
         ("MTU", lambda use: use.mtu),
         ("subnet", lambda use: use.shared and use.subnets_of(4)),

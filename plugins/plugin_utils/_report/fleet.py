@@ -91,8 +91,7 @@ def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inve
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
     known = (host for host in hosts if not _is_stale(host, time, max_age))
-    looks = (HostNetworks(host["host"], texts(host.get("groups")), table(host["info"])) for host in known)
-    order, across = list(CODES), reasons_across([use for look in looks for use in look.uses()])
+    order, across = list(CODES), reasons_across([use for host in known for use in _networks_of(host).uses()])
     for index, host in enumerate(hosts):
         found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
         ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
@@ -184,6 +183,11 @@ def one_line(value: Any) -> str:
 
 
 # ---- what needs attention although a run would change nothing
+
+
+def _networks_of(host: Record) -> HostNetworks:
+    changed = {text(step.get("target")) for step in rows(host["steps"])}
+    return HostNetworks(host["host"], texts(host.get("groups")), table(host["info"]), changed)
 
 
 def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str, str]]:

@@ -108,7 +108,7 @@ slices web3: successful, sets cni_canary, cni_canary_passed, cni_drift
 report all: successful, sets cni_drift
 $ ansible-playbook -i fleet/inventory podwire.cni.drift -e cni_report_dir=after
 ...
-    "msg": "All 3 hosts are clean; .../after/report.html"
+        "All 3 hosts are clean",
 ...
 ```
 """

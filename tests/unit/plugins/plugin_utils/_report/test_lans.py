@@ -22,6 +22,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils.lans import (
 RANGE = {"subnet": "192.0.2.0/24", "rangeStart": "192.0.2.170", "rangeEnd": "192.0.2.190"}
 MACVLAN = {"type": "macvlan", "master": "eth0", "ipam": {"type": "host-local", "ranges": [[RANGE]]}}
 ETH0 = {"name": "eth0", "kind": None, "master": "", "mtu": 1500}
+PATH = "/etc/cni/net.d/10-lan.conflist"
 PORT = {"name": "eth1", "kind": None, "master": "br0"}
 VETH = {"name": "veth1", "kind": "veth", "master": "br0"}
 
@@ -36,17 +37,17 @@ def bridge(**changed):
     return plugin(type="bridge", bridge="br0", **changed)
 
 
-def host(number, chain=MACVLAN, used=(), links=None, network="lan", groups=("web",), **more):
-    """Return the record of a host that has an address of the LAN on eth0, and leases of *used*."""
+def host(number, chain=MACVLAN, used=(), links=None, network="lan", groups=("web",), steps=(), **more):
+    """Return the record of a host that has an address of the LAN on eth0, leases of *used*, and *steps* of drift."""
     if links is None:
         links = [{**ETH0, "addresses": [f"192.0.2.{number}/24", "fe80::1/64"]}]
     owners = [{"container_id": f"c{ip}", "ips": [ip]} for ip in used]
     info = {
-        "conf": [{"network": network, "config": {"plugins": [chain, {"type": "tuning", "mtu": number}]}}],
+        "conf": [{"network": network, "path": PATH, "config": {"plugins": [chain, {"type": "tuning", "mtu": number}]}}],
         "pools": [{"network": network, "owners": owners}],
         "kernel": {"links": links, "routes": []},
     }
-    return build(f"web{number}", {}, {**info, **more}, groups=groups)
+    return build(f"web{number}", {"networks": {"actions": list(steps)}}, {**info, **more}, groups=groups)
 
 
 def reasons(*records):
@@ -336,6 +337,14 @@ def test_a_host_that_differs_from_the_others_of_its_site_is_told_with_them():
     told = reasons(*records)
     message = "lan: the MTU is 1450 on web1 and web2 and 1500 on web3; write one value for all of them"
     assert told == {**{f"web{number}": [(DIFFERENT, message)] for number in (1, 2, 3)}, "web4": [], "web5": []}
+
+
+def test_what_a_step_of_a_host_changes_is_no_difference_of_others():
+    edited = host(1, bridge(mtu=1300), steps=[{"kind": "write", "target": PATH, "class": "safe"}])
+    records = [host(number, bridge(mtu=1450)) for number in (2, 3)]
+    assert codes(edited, *records) == [[], [], []]
+    other = host(1, bridge(mtu=1300), steps=[{"kind": "write", "target": f"{PATH}x", "class": "safe"}])
+    assert codes(other, *records) == [[DIFFERENT]] * 3
 
 
 @pytest.mark.parametrize("links", [None, []])
