@@ -17,7 +17,7 @@ from ...module_utils._host.runtimes.nomad import settings_in
 from ...module_utils._host.runtimes.profiles import CONTAINERD_CRI
 from ...module_utils._host.runtimes.toml import load_toml
 from .spelling import meant
-from .templates import HIDDEN, is_half, masked
+from .templates import HIDDEN, is_half, is_placeholder, masked
 
 _TEXT, _LIST, _NUMBER, _FLAG = str, list, int, bool
 _CNI = {
@@ -169,7 +169,8 @@ class _Reader:
 
     def _paths(self, key: str, paths: Sequence[Any]) -> Iterator[Finding]:
         for path in paths:
-            if isinstance(path, str) and path and not path.startswith("/") and HIDDEN not in path and not is_half(path):
+            is_known = isinstance(path, str) and HIDDEN not in path and not is_half(path) and not is_placeholder(path)
+            if is_known and path and not path.startswith("/"):
                 what = f"{key} has {path!r}, which is relative to the directory in which the program happens to run"
                 yield self._at(WARNING, "relative_path", what, "write the path from /", key)
 

@@ -23,6 +23,8 @@ _NOT_ROUTED = (ipaddress.IPv6Network("2002::/16"), ipaddress.IPv6Network("3fff::
 _FILLED_IN = "kube-bridge"
 _DEFAULTS = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
 _LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
+# The kernel takes it for no gateway at all; IPv6 has no such address.
+_NO_GATEWAY = ipaddress.IPv4Address("0.0.0.0")
 # RT_SCOPE_LINK: an IPv4 gateway must be reachable through such a route.
 _LINK_SCOPE = 253
 
@@ -360,7 +362,7 @@ def _routes(
             gw is not None
             and target.version in families
             and kind != "whereabouts"
-            and not (gw in _LINK_LOCAL or any(gw in subnet for subnet in near))
+            and not (gw == _NO_GATEWAY or gw in _LINK_LOCAL or any(gw in subnet for subnet in near))
         ):
             # The separate configuration file of whereabouts may contain more ranges.
             listed = ", ".join(str(subnet) for subnet in subnets if subnet.version == gw.version)
@@ -373,7 +375,7 @@ def _routes(
             level = refused if kind == "host-local" else WARNING
             yield Fault(level, "gateway_outside", text, (*place, "gw"))
         key = _Route(target, gw or gateways.get(target.version), route.get("priority", 0), route.get("table") or 254)
-        if key.gateway is None and (target.version == 6 or route.get("scope") == _LINK_SCOPE):
+        if key.gateway in (None, _NO_GATEWAY) and (target.version == 6 or route.get("scope") == _LINK_SCOPE):
             near.append(target)
         if key in seen:
             text = f"{kind}: the route to {target} occurs twice{seen[key]}, so every ADD fails (file exists); remove it"

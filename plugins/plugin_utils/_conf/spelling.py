@@ -26,7 +26,9 @@ def meant(word: str, known: Iterable[str]) -> str:
         if len(parts) == len(others):
             errors = [_distance(part, there, len(parts) > 1) for part, there in zip(parts, others)]
         else:
-            errors = [_distance(plain, _plain(other), False)]
+            long, short = sorted((parts, others), key=len, reverse=True)
+            is_word_more = any(long[:place] + long[place + 1 :] == short for place in range(len(long)))
+            errors = [3 if is_word_more else _distance(plain, _plain(other), False)]
         if 3 > sum(errors) < best[1] and max(errors) < 3:
             best = (other, sum(errors))
     return best[0]

@@ -24,9 +24,10 @@ _MARK = re.compile(
 _STATEMENT = re.compile(
     r"-?\s*([#^/!]|\$\w+(\s*,\s*\$\w+)?\s*:?=|else\b|(end|break|continue)\s*-?\Z|(if|range|with|define|block)\s+[^|\s])"
 )
-# A word in capitals, one in brackets, or digits that are left open.
+# A word in capitals, one in brackets, one for printf, or digits that are left open.
 _PLACEHOLDER = re.compile(
-    r"([A-Z][A-Z0-9]*([ _.-][A-Z0-9]+)*|[{%<\[]+[\w .-]+[}%>\]]+|(?=\S*[xX])([\dxX]{1,3}[.:]){3,5}[\dxX]{1,3})(/\w+)?"
+    r"([A-Z][A-Z0-9]*([ _.-][A-Z0-9]+)*|[{%<\[]+[\w .-]+[}%>\]]+|%[a-z]"
+    r"|(?=\S*[xX])([\dxX]{1,3}[.:]){3,5}[\dxX]{1,3})(/\w+)?"
 )
 _KEY = re.compile(r"[\w.-]+:(\s|\Z)|- ")
 _WORDS = ("TRUE", "FALSE", "YES", "NO", "ON", "OFF", "NONE", "NULL")

@@ -57,7 +57,7 @@ def test_two_manifests_of_one_name_are_a_warning(lint_files):
 VENDORS = """
     cnv-bridge eve-bridge wg-cni ovn macvtap vxlan aws-eni sriov-cni vpc-macvlan tke-bridge terway galaxy-k8s-vlan
     bridge-vlan-aware ipvlan-l2 hostnic host-nic multus-proxy myhost-local flannel-v2 ptp2 tun veth rdma
-    accelerated-bridge
+    accelerated-bridge egress-v4-cni vpc-eni-v2
 """
 TYPING_ERRORS = {
     "brigde": "bridge",

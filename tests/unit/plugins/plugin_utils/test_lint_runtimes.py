@@ -26,6 +26,7 @@ GOOD = {
     "Go": "version = 2\n{{- if .Root }}\nroot = {{ .Root }}\n{{- end }}\n"
     "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.{{.Name}}]\nruntime_type = 'a'\n"
     '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n',
+    "printf": containerd(2, 'bin_dir = "%s"', "conf_dir = 'CNI_DIR'"),
     "other": 'title = "x"\n[owner]\nplugins = 5\n',
 }
 CRIO = {

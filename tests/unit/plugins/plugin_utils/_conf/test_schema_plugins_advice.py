@@ -138,10 +138,11 @@ def routed(kind, *routes, subnets=("10.1.0.0/24", "fd00::/64"), **keys):
 
 @pytest.mark.parametrize("kind", ROUTING)
 def test_a_gateway_of_a_route_outside_every_subnet_is_an_error(problems, kind):
-    defaults = {"10.1.0.77": "0.0.0.0/0", "fd00::77": "::/0", "fe80::1": "::/0"}
+    defaults = {"10.1.0.77": "0.0.0.0/0", "fd00::77": "::/0", "fe80::1": "::/0", "0.0.0.0": "10.9.0.1/32"}
     for gw, dst in defaults.items():
         assert levels(problems(routed(kind, {"dst": dst, "gw": gw}))) == []
-    for gw, dst in {"10.1.1.0": "0.0.0.0/0", "10.0.255.255": "10.9.0.0/16", "fd00:0:0:1::": "::/0"}.items():
+    outside = {"10.1.1.0": "0.0.0.0/0", "10.0.255.255": "10.9.0.0/16", "fd00:0:0:1::": "::/0", "::": "::/0"}
+    for gw, dst in outside.items():
         (entry,) = [entry for entry in problems(routed(kind, {"dst": dst, "gw": gw})) if entry[0] != "info"]
         assert entry[:3] == ("error", "gateway_outside", ROUTE + "/gw")
         assert gw in entry[3]
