@@ -55,6 +55,7 @@ rm -rf /tmp/cni_tmp /var/lib/downloads /etc/modules-load.d/k8s.conf
 """
 PLACES = "/etc/cni /opt/cni /tmp/cni_tmp /var/lib/podwire /etc/modules-load.d"
 LISTED = f"find {PLACES} -printf '%p %m %u %g %C@ %s\\n' 2>/dev/null || true"
+CONTENTS = "find /etc/cni /opt/cni -type f -exec sha256sum {} + | sort"
 FILES = {
     "kubespray: macvlan": ["10-macvlan.conf.podwire-aside", "10-mynet.conflist", "99-loopback.conf.podwire-aside"],
     "githubixx.containerd": ["10-pods.conflist"],
@@ -64,15 +65,16 @@ FILES = {
 
 @pytest.fixture
 def port(controller, generations, empty_host, request):
-    """Return a function that runs a port, on the host as the old role has left it."""
-    controller = controller({"all": {"hosts": {"here": {"ansible_connection": "local"}}}})
+    """Return a function that runs a port, or another playbook, on the host as the old role has left it."""
+    controller = controller({"nodes": {"hosts": {"here": {"ansible_connection": "local"}}}})
     files = controller.folder / "files"
     files.mkdir()
     sh(f"tar -czf {files}/cni-plugins.tgz --owner=root --group=root -C {generations['new']} .")
     name = request.param
     (controller.folder / "site.yml").write_text(json.dumps(AFTER[name]))
     subprocess.run(["bash", "-euc", LEFT[name], "-", str(generations["old"])], check=True)
-    yield lambda *options: controller.run(str(controller.folder / "site.yml"), *options)
+    site = str(controller.folder / "site.yml")
+    yield lambda *options, playbook=site, **variables: controller.run(playbook, *options, **variables)
     sh(GONE, check=False)
 
 
@@ -107,6 +109,7 @@ PORTS = [
 @pytest.mark.parametrize("port", PORTS, indirect=True)
 def test_a_port_is_checked_run_and_run_again(port, host, request):
     name = request.node.callspec.params["port"]
+    left = sh(CONTENTS)
     check_run_and_run_again(port)
     conf_dir = AFTER[name][0].get("vars", {}).get("cni_conf_dir", "/etc/cni/net.d")
     info = host.run("cni_info", conf_dir=conf_dir, bin_dirs=["/opt/cni/bin"], gather=["conf", "plugins"])
@@ -115,6 +118,8 @@ def test_a_port_is_checked_run_and_run_again(port, host, request):
     assert {row["managed"] and not row["edited"] for row in info["plugins"] if row["name"] not in others} == {True}
     if name in FILES:
         assert sorted(sh("ls /etc/cni/net.d").split()) == FILES[name]
+    port(playbook="teardown", cni_hosts="nodes", cni_conf_dir=conf_dir)
+    assert sh(CONTENTS) == left
 
 
 @pytest.mark.full
