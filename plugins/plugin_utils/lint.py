@@ -162,7 +162,7 @@ def line_of(finding: Finding) -> str:
     place = [finding.file, *([str(finding.line), str(finding.column)] if finding.line else [])]
     pointer = f"{finding.pointer}: " if finding.pointer else ""
     text = f"{':'.join(place)}: {finding.level}: {pointer}{finding.message} [{finding.code}]"
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", re.sub(f"{HIDDEN}+", "...", text))
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:

@@ -87,6 +87,9 @@ TEMPLATED = {
         '"ipRanges": [{"range": "10.1.0.0/25"}${MORE}]}}\''
     ),
     "kustomize": nad("'{}'".format(MACVLAN.replace("eth0", "$(NIC)"))),
+    "words of other programs": nad(
+        "'{}'".format(MACVLAN.replace("eth0", "%NIC%")), metadata="  name: #{name}#\n  namespace: @namespace@\n"
+    ),
     "square brackets": nad("'{}'".format(MACVLAN.replace('"eth0"', '"[[ .nic ]]", "mtu": [[ .mtu ]]'))),
     "a word in brackets": nad("'{}'".format(MACVLAN.replace("eth0", "<the name of your card>"))),
     "Jinja": nad(
