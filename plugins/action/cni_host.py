@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 from ansible.utils.display import Display
 
+from ..module_utils._host.addresses import objects_in
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
@@ -140,8 +141,7 @@ def _words(warning: Any) -> str:
 
 def _named(networks: Any) -> list[Result]:
     """Return the names of *networks* that tell one, as entries without text."""
-    entries = [entry for entry in networks if isinstance(entry, dict)] if isinstance(networks, list) else []
-    names = [entry.get("name") or _name_in(entry.get("conflist")) for entry in entries]
+    names = [entry.get("name") or _name_in(entry.get("conflist")) for entry in objects_in(networks)]
     return [{"name": name} for name in names if isinstance(name, str)]
 
 

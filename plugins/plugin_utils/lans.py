@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..module_utils._host.addresses import packed
+from ..module_utils._host.addresses import objects_in, packed
 from ..module_utils._host.kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
 from ..module_utils._host.netlink import MAIN_TABLE
 from ..module_utils._host.ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
@@ -181,8 +181,7 @@ def _has_router_outside(plugin: Mapping[str, Any]) -> bool:
 
 
 def _rows(data: Mapping[str, Any], key: str) -> List[Dict[str, Any]]:
-    value = member_of(data, key)
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    return objects_in(member_of(data, key))
 
 
 def _texts(data: Mapping[str, Any], key: str) -> List[str]:

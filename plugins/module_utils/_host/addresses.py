@@ -1,10 +1,10 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses in a form that can be compared and sorted, and the default directory of host-local's leases."""
+"""Addresses in a form that can be compared and sorted, those in a result, and where host-local keeps its leases."""
 
 from __future__ import annotations
 
 import socket
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 DEFAULT_DATA_DIR = "/var/lib/cni/networks"
 
@@ -49,15 +49,34 @@ def written(raw: bytes) -> str:
 
 def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
     """Return the addresses of a result of any version, in their order."""
-    found: List[str] = []
-    if result:
-        entries = result.get("ips")
-        for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict) and isinstance(entry.get("address"), str):
-                found.append(entry["address"])
-        # Results before 0.3.0.
-        for family in ("ip4", "ip6"):
-            entry = result.get(family)
-            if isinstance(entry, dict) and isinstance(entry.get("ip"), str):
-                found.append(entry["ip"])
-    return found
+    found = [entry.get("address", entry.get("ip")) for entry in result_ips(result)]
+    return [address for address in found if isinstance(address, str)]
+
+
+def result_ips(result: Optional[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """Return what a result of any version has about each of its addresses, in their order."""
+    given = result or {}
+    # Those in ip4 and ip6 are from before 0.3.0.
+    return [*objects_in(given.get("ips")), *objects_in([given.get("ip4"), given.get("ip6")])]
+
+
+def result_interfaces(result: Optional[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the interfaces in a result of any shape."""
+    return objects_in((result or {}).get("interfaces"))
+
+
+def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
+    """Return the MACs of the container's interfaces in a result, by name, without the zero one of loopback."""
+    inside = (interface for interface in result_interfaces(result) if interface.get("sandbox"))
+    macs = {str(interface.get("name")): str(interface.get("mac") or "").lower() for interface in inside}
+    return {name: mac for name, mac in macs.items() if mac.strip("0:")}
+
+
+def result_gateways(result: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return the gateways of a result of any version."""
+    return [str(entry["gateway"]) for entry in result_ips(result) if entry.get("gateway")]
+
+
+def objects_in(value: Any) -> List[Dict[str, Any]]:
+    """Return the objects in a list, none for any other value."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

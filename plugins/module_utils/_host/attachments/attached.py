@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
-from ..addresses import result_addresses
+from ..addresses import result_addresses, result_interfaces
 from ..json_text import parse_json
 from ..netns import boot_id
 from ..struct import struct
@@ -182,26 +182,6 @@ def _member(data: Any) -> PodMember:
     from .pod_part import PodMember
 
     return PodMember.from_data(data)
-
-
-def result_interfaces(result: Optional[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the interfaces in a result of any shape."""
-    interfaces = (result or {}).get("interfaces")
-    return [entry for entry in interfaces if isinstance(entry, dict)] if isinstance(interfaces, list) else []
-
-
-def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
-    """Return the MACs of the container's interfaces in a result, by name, without the zero one of loopback."""
-    inside = (interface for interface in result_interfaces(result) if interface.get("sandbox"))
-    macs = {str(interface.get("name")): str(interface.get("mac") or "").lower() for interface in inside}
-    return {name: mac for name, mac in macs.items() if mac.strip("0:")}
-
-
-def result_gateways(result: Optional[Mapping[str, Any]]) -> List[str]:
-    """Return the gateways of a result of any version."""
-    entries = (result or {}).get("ips")
-    entries = [*(entries if isinstance(entries, list) else []), *((result or {}).get(name) for name in ("ip4", "ip6"))]
-    return [str(entry["gateway"]) for entry in entries if isinstance(entry, dict) and entry.get("gateway")]
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ...libcni import gojson, types
 from ...libcni.errors import CNIError
-from ..addresses import packed, prefix_length, written
+from ..addresses import objects_in, packed, prefix_length, written
 from ..firewall.chains import CHAIN, LEGACY, NFT, NFTABLES
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
 from ..footprints.footprint import Footprint, Objects
@@ -62,7 +62,7 @@ class _Deduction:
         self._look = look
         self._present = look.spaces[attached.netns]
         self._result = _newest(attached.result)
-        self._interfaces = _rows(self._result.get("interfaces"))
+        self._interfaces = objects_in(self._result.get("interfaces"))
 
     # ---- interfaces, addresses and routes
 
@@ -70,11 +70,11 @@ class _Deduction:
         for entry in self._interfaces:
             if entry.get("sandbox"):
                 yield ("link", str(entry.get("name") or "")), self._link(entry)
-        for address in _rows(self._result.get("ips")):
+        for address in objects_in(self._result.get("ips")):
             yield from self._address(address)
         # sbr moves routes to tables of its own.
         if not any(plugin.type == "sbr" for plugin in self._attached.config.plugins):
-            for route in _rows(self._result.get("routes")):
+            for route in objects_in(self._result.get("routes")):
                 yield from self._route(route)
 
     def _link(self, entry: Mapping[str, Any]) -> Dict[str, Any]:
@@ -191,7 +191,3 @@ def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
         return types.create(version, gojson.dumps(dict(result))).as_version("1.1.0").to_dict()
     except CNIError:
         return {}
-
-
-def _rows(value: Any) -> List[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from .. import netlink
+from ..addresses import result_macs
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..footprints.object_kinds import summarize
@@ -18,7 +19,7 @@ from ..kinds import member_of, text_of
 from ..netns import Netns, Seen, look_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
-from .attached import ADDING, ATTACHED, Attached, result_macs
+from .attached import ADDING, ATTACHED, Attached
 from .drift import ADDED, find_drift, present_in
 from .networks import Networks
 from .outcome import (

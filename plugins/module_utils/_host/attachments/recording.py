@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from ...libcni.conf import NetworkConfigList
 from ...libcni.gojson import fold
+from ..addresses import result_gateways
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..footprints.attribution import Attribution, Owner, Party, is_of_plugins
@@ -33,7 +34,7 @@ from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, lease_dir, member_of, text_of, tuned_sysctls
 from ..netns import Netns, apart, same, seen_here, visit
-from .attached import Attached, result_gateways
+from .attached import Attached
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
 from .request import Key
 from .store import AttachmentStore

@@ -30,7 +30,7 @@ from ...libcni import cache, gojson
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CacheError, CNIError, JSONError
 from ...libcni.files import read_file
-from ..addresses import packed, result_addresses
+from ..addresses import packed, result_addresses, result_interfaces, result_macs
 from ..errors import HostError
 from ..json_text import parse_json
 from ..lock import LOCK_PATH
@@ -38,18 +38,7 @@ from ..netns import boot_id
 from ..paths import replace_unsynced, stage_unsynced
 from ..struct import struct
 from ..trust import check_trusted
-from .attached import (
-    ADDING,
-    ATTACHED,
-    DAMAGE,
-    Attached,
-    load_config,
-    result_interfaces,
-    result_macs,
-    seal_of,
-    sound_record,
-    text_in,
-)
+from .attached import ADDING, ATTACHED, DAMAGE, Attached, load_config, seal_of, sound_record, text_in
 from .request import Key
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 from ...libcni import gojson
 from ...libcni.cache import list_entries
 from ...libcni.errors import CacheError, JSONError
+from ..addresses import objects_in
 from ..confdir import drop_ins
 from ..errors import HostError
 from ..hostview import HostView
@@ -91,9 +92,9 @@ def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
     if not isinstance(data, dict):
         return "", []
     plugins = data.get("plugins")
-    inner = plugins if isinstance(plugins, list) else [data]
     version = data.get("cniVersion")
-    return version if isinstance(version, str) else "", [plugin for plugin in inner if isinstance(plugin, dict)]
+    inner = plugins if isinstance(plugins, list) else [data]
+    return version if isinstance(version, str) else "", objects_in(inner)
 
 
 def plugin_in_use(used: Dict[str, List[str]]) -> HostError:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
+from ..addresses import objects_in
 from ..kinds import META, kind_of, member_of, text_of
 from ..problems import WARNING, Finding
 from ..secrets import mask, mask_text
@@ -67,8 +68,7 @@ def _moved_in(before: Any, after: Any, drop_ins: Sequence[Plugin] = ()) -> List[
 
 
 def _plugins(data: Plugin) -> List[Plugin]:
-    plugins = data.get("plugins", [data])
-    return [plugin for plugin in plugins if isinstance(plugin, dict)] if isinstance(plugins, list) else []
+    return objects_in(data.get("plugins", [data]))
 
 
 def moved_plugins(before: Sequence[Plugin], after: Sequence[Plugin]) -> List[str]:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
+from ..addresses import objects_in
 from ..binaries.types import types_of
 from ..confdir import ConfFile
 from ..kinds import text_of
@@ -55,8 +56,7 @@ def _plugins(text: bytes) -> List[Dict[str, Any]]:
 
 
 def _objects(data: Any) -> List[Dict[str, Any]]:
-    plugins = data.get("plugins") if isinstance(data, dict) else None
-    return [plugin for plugin in plugins if isinstance(plugin, dict)] if isinstance(plugins, list) else []
+    return objects_in(data.get("plugins")) if isinstance(data, dict) else []
 
 
 class Owner(NamedTuple):

@@ -17,7 +17,7 @@ from ...libcni.errors import CNIError, PluginError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.version import greater_than_or_equal_to
-from ..addresses import family_of, packed
+from ..addresses import family_of, packed, result_gateways
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
@@ -44,7 +44,7 @@ from .packets import (
     keeps_apart,
     same_host,
 )
-from .private_host import STORE, new_netns, work_apart
+from .private_host import STORE, new_netns, why_not_apart, work_apart
 from .real_names import private_store
 
 # Seconds for a plugin, for a network, and for all of a host.
@@ -311,8 +311,7 @@ class _Ways:
         return [gateway for gateway in self._named_gateways() if packed(gateway) in known]
 
     def _named_gateways(self) -> List[str]:
-        ips = self._results[0].get("ips") or []
-        return list(dict.fromkeys(str(entry["gateway"]) for entry in ips if packed(str(entry.get("gateway") or ""))))
+        return list(dict.fromkeys(filter(packed, result_gateways(self._results[0]))))
 
 
 def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
@@ -321,17 +320,11 @@ def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
     for name in filter(None, (kind, ipam)):
         if name not in REFERENCE and os.access(_identity(name, bin_dirs)[0], os.X_OK):
             return f"what the plugin {name} talks to cannot be copied"
-    if "dhcp" in (kind, ipam):
-        return "addresses of dhcp come from a server"
     if ipam == HOST_LOCAL and not lease_dir(plugin):
         return "the dataDir of host-local is not an absolute path"
-    if member_of(plugin, "linkincontainer"):
-        return f"the parent of {kind} is in the container"
-    if kind == "host-device" and not text_of(plugin, "device"):
-        return "host-device names its device by hardware"
     if kind == "firewall" and text_of(plugin, "backend") != "iptables" and processes("firewalld"):
         return "firewalld cannot be copied"
-    return ""
+    return why_not_apart(plugin)
 
 
 def _identity(plugin: str, bin_dirs: Sequence[str]) -> List[Any]:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
-from ..addresses import family_of, result_addresses
+from ..addresses import family_of, result_addresses, result_macs
 from ..errors import HostError
 from ..firewall.chains import FAMILIES, LEGACY, printed, tool
 from ..kernel.sysctls import read_globals, write_global
@@ -173,10 +173,7 @@ def container_addresses(result: Mapping[str, Any]) -> List[str]:
 
 def same_host(results: Sequence[Mapping[str, Any]], plugins: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether two containers of a network were given an address or a MAC that only one can have."""
-    macs = [
-        {entry.get("mac") for entry in result.get("interfaces") or [] if entry.get("sandbox")} for result in results
-    ]
-    same = set.intersection(*macs) - {None, "", "00:00:00:00:00:00"}
+    same = set.intersection(*({*result_macs(result).values()} for result in results))
     # All containers of ipvlan have the MAC of its master.
     if same and all(text_of(plugin, "type") != "ipvlan" for plugin in plugins):
         return True

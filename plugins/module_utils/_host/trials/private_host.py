@@ -15,11 +15,12 @@ import signal
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Union
 
 from ...libcni.kernel import unshare
 from ...libcni.process import Child
 from ..errors import HostError
+from ..kinds import member_of, object_of, text_of
 from ..netns import apart
 from ..processes import mounts
 
@@ -39,6 +40,18 @@ _LARGEST = 32 << 20
 _FAILED, _DONE = b"-", b"+"
 
 Work = Callable[[], bytes]
+
+
+def why_not_apart(plugin: Mapping[str, Any]) -> str:
+    """Return why a plugin cannot work in a private host, "" if it can."""
+    kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")
+    if "dhcp" in (kind, ipam):
+        return "addresses of dhcp come from a server"
+    if member_of(plugin, "linkincontainer"):
+        return f"the parent of {kind} is in the container"
+    if kind == "host-device" and not text_of(plugin, "device"):
+        return "host-device names its device by hardware"
+    return ""
 
 
 class _Running:

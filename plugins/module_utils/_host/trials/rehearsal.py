@@ -46,18 +46,16 @@ from ..footprints.state import read_stores
 from ..json_text import parse_json
 from ..kernel.objects import ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
-from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
+from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, object_of, put_member, text_of
 from ..netns import Netns, visit
 from ..plan import workers_of
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
 from .memory import Memory, forget
-from .private_host import STORE, new_netns, work_apart
+from .private_host import STORE, new_netns, why_not_apart, work_apart
 from .real_names import RealNames, private_store
 from .surroundings import Surroundings
 
-# Types that need a daemon, and IPAM plugins that are asked for the known addresses or replaced.
-_NOT_REHEARSED = ("dhcp",)
 # Which backend iptables has.
 _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
 # Seconds for a plugin, for a rehearsal, and for all of a run.
@@ -296,16 +294,8 @@ class Rehearsal:
 
 def _why_not_plugin(plugin: Mapping[str, Any]) -> str:
     """Return why a plugin of a chain cannot be rehearsed, "" if it can."""
-    kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")
-    if kind not in REFERENCE:
-        return f"it is not known what the plugin {kind} needs and changes"
-    if ipam in _NOT_REHEARSED or kind in _NOT_REHEARSED:
-        return "addresses of dhcp come from a server"
-    if member_of(plugin, "linkincontainer"):
-        return f"the parent of {kind} is in the container"
-    if kind == "host-device" and not text_of(plugin, "device"):
-        return "host-device names its device by hardware"
-    return ""
+    kind = text_of(plugin, "type")
+    return why_not_apart(plugin) if kind in REFERENCE else f"it is not known what the plugin {kind} needs and changes"
 
 
 def _types(plugins: Sequence[Dict[str, Any]]) -> List[str]:

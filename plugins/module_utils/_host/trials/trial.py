@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from ...libcni.conf import NetworkConfigList, PluginConfig
 from .. import netlink
-from ..addresses import family_of, packed
+from ..addresses import family_of, packed, result_interfaces, result_ips
 from ..attachments.attached import Attached
 from ..attachments.executors import EmptyNetns
 from ..attachments.networks import Networks
@@ -43,12 +43,8 @@ class Target(NamedTuple):
 
 def targets(result: Mapping[str, Any]) -> List[Target]:
     """Return the gateways in a result of any version, each once."""
-    ips = result.get("ips")
-    entries = [entry for entry in ips if isinstance(entry, dict)] if isinstance(ips, list) else []
-    # Results before 0.3.0.
-    old = [entry for entry in (result.get("ip4"), result.get("ip6")) if isinstance(entry, dict)]
     found: Dict[str, Target] = {}
-    for entry in entries + old:
+    for entry in result_ips(result):
         gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
         if isinstance(gateway, str) and isinstance(own, str):
             source = own.partition("/")[0]
@@ -240,8 +236,7 @@ class Container:
         from ..kernel.objects import KernelObject
 
         self.attached, self.added = attached, True
-        entries = self.result.get("interfaces")
-        names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
+        names = {str(entry.get("name")) for entry in result_interfaces(self.result)}
         ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
         for index, link in netlink.links().items():
             if index not in self._host and (link.name in names or index in ends):
