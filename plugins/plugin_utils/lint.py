@@ -41,7 +41,7 @@ _RENDERED = re.compile(
     re.IGNORECASE,
 )
 # JSON in them is an example, or part of a program.
-NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".js", ".ts", ".py", ".go", ".sh")
+NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".nix", ".js", ".ts", ".py", ".go", ".sh")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 

@@ -36,6 +36,7 @@ _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0
 # What is about other files of a host has no meaning in a manifest.
 _ENTRY_KEYS = set(NETWORK_ARGUMENTS) - {"drop_ins", "replace"}
 _CONFIG = ("spec", "config")
+_OF_OVN = re.compile(r'"netAttachDefName"\s*:\s*"(?P<namespace>[^"/\\]*)/(?P<name>[^"\\]*)"')
 _OBJECT = re.compile(r"^kind:", re.MULTILINE)
 
 # The manifests of which an operator makes definitions, and to which only the IPAM plugin is told in JSON.
@@ -320,8 +321,8 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         if key not in _KEYS and str(key).lower() not in ("kind", "type", "apiversion") and str(key)[:1] != "$":
             text = f"a manifest has no key {key!r}, and the API drops it; write it in metadata or spec, or remove it"
             yield Fault(WARNING, "nad_spec", text, (key,))
-    yield from _metadata_findings(manifest.get("metadata"))
-    spec = manifest.get("spec")
+    metadata, spec = manifest.get("metadata"), manifest.get("spec")
+    yield from _metadata_findings(metadata)
     if spec is not None and not isinstance(spec, dict):
         yield Fault(ERROR, "nad_spec", f"spec is {shown(spec)}; it must be a mapping with the key config", ("spec",))
         return
@@ -334,6 +335,8 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         yield Fault(ERROR, "nad_spec", text, _CONFIG)
     elif config is not None and not isinstance(config, str):
         yield Fault(ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG)
+    elif config and isinstance(metadata, dict):
+        yield from _ovn_findings(metadata, str(config))
     elif not config and "$patch" not in manifest:
         text = "there is no config; Multus runs the file of its confDir whose network has this name"
         yield Fault(INFO, "nad_file", text, ("spec",))
@@ -365,6 +368,17 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
         # Multus looks a string up, and gives the pod no device if there is none.
         level = WARNING if isinstance(resource, str) else ERROR
         yield Fault(level, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
+
+
+def _ovn_findings(metadata: dict[str, Any], config: str) -> Iterator[Fault]:
+    """Yield what OVN-Kubernetes refuses: the network of another definition."""
+    named = _OF_OVN.search(config) if re.search(r'"topology"\s*:\s*"\w', config) else None
+    name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "NAMESPACE")
+    if named is None or HIDDEN in name + namespace + named[0]:
+        return
+    if named["name"] != name or namespace not in (named["namespace"], "NAMESPACE"):
+        text = f"OVN-Kubernetes refuses a netAttachDefName other than this object's; write {namespace}/{name}"
+        yield Fault(WARNING, "nad_name", text, _CONFIG)
 
 
 def _given_name(source: TextSource, name: str) -> Optional[str]:

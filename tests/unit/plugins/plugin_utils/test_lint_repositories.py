@@ -228,6 +228,25 @@ def test_a_name_that_the_api_completes_is_one(lint_files):
     ]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "wanted"),
+    [
+        ("  name: blue\n", []),
+        ("  name: blue\n  namespace: tenant\n", []),
+        ("  name: {{ name }}\n  namespace: tenant\n", []),
+        ("  name: storage\n", ["nad_name"]),
+        ("  name: blue\n  namespace: other\n", ["nad_name"]),
+    ],
+)
+def test_a_network_of_ovn_names_its_object(lint_files, metadata, wanted):
+    config = {"cniVersion": "1.0.0", "name": "blue", "type": "ovn-k8s-cni-overlay", "topology": "layer2"}
+    text = json.dumps({**config, "netAttachDefName": "tenant/blue"})
+    found = lint_files({"a.yaml": nad(f"'{text}'", metadata=metadata)})
+    assert codes(found) == wanted
+    # Without a topology it is the network of the cluster, which no object describes.
+    assert codes(lint_files({"a.yaml": nad(f"'{text}'".replace("layer2", ""), metadata=metadata)})) == []
+
+
 def test_a_network_in_another_object_has_the_name_of_it(lint_files):
     text = nad(f"'{MACVLAN}'").replace("NetworkAttachmentDefinition", "NetworkDefinition")
     assert lint_files({"a.yaml": text}) == []
@@ -298,6 +317,7 @@ NO_NETWORKS = {
     "patch.yaml": "patches:\n- target: {kind: NetworkAttachmentDefinition, name: a}\n  path: p.yaml\n",
     "types.yaml": 'kind: "NetworkAttachmentDefinition"\napi_family: "k8s.cni.cncf.io"\nlistview: {name: a}\n',
     "manual.md": "Write\n\n```yaml\nkind: NetworkAttachmentDefinition\nspec: {config: '...'}\n```\n",
+    "node.nix": '{\n  etc."cni/net.d/a.conf".text = \'\'{"cniVersion": "1.0.0", "type": "x"}\'\';\n}\n',
     "apply.sh": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
     "apply": "#!/bin/sh\ncat <<EOF >a\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: $a\nEOF\n",
     "delete.yaml": f"{nad('x')[: nad('x').index('spec')]}$patch: delete\n",

@@ -8,6 +8,7 @@ import pytest
 
 LOCAL = {"type": "host-local", "subnet": "10.1.0.0/24"}
 KUBERNETES = {"kubeconfig": "/etc/cni/net.d/kubeconfig", "k8s_api_root": "https://10.96.0.1:443"}
+OVN = {"type": "ovn-k8s-cni-overlay", "topology": "localnet", "netAttachDefName": "tenant/blue"}
 
 VALID = [
     {"type": "flannel"},
@@ -196,6 +197,9 @@ VALID = [
         "transport": "evpn",
         "evpn": {"vtep": "v", "macVRF": {"vni": 100, "routeTarget": "65000:100"}},
     },
+    {**OVN, "role": "secondary", "joinSubnet": "", "reservedSubnets": "", "allowPersistentIPs": True, "ipam": {}},
+    {**OVN, "ipam": {"type": "dhcp"}},
+    {"type": "ovn-k8s-cni-overlay", "ipam": {}, "dns": {}, "topology": ""},
     {
         "type": "bond",
         "mode": "active-backup",
@@ -279,6 +283,13 @@ INVALID = [
     ({"type": "linkerd-cni", "linkerd": {"inbound-ports-to-ignore": [1]}}, "/linkerd/inbound-ports-to-ignore/0", '"1"'),
     ({"type": "macvlan", "ipam": {"type": "whereabouts", "range": "x"}}, "/ipam/range", "is not an IP address"),
     ({"type": "macvlan", "ipam": {"type": "whereabouts", "ipRanges": [{}]}}, "/ipam/ipRanges/0", "range is missing"),
+    ({**OVN, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}, "", "write subnets"),
+    ({**OVN, "joinSubnet": "100.65.0.0/16"}, "", "refuses joinSubnet"),
+    ({**OVN, "role": "primary"}, "", "main network"),
+    ({**OVN, "reservedSubnets": "10.1.0.0/28"}, "", "layer2"),
+    ({**OVN, "topology": "layer3", "allowPersistentIPs": True}, "", "allowPersistentIPs"),
+    ({**OVN, "topology": "layer2", "role": "primary"}, "", "subnets is missing"),
+    ({"type": "ovn-k8s-cni-overlay", "topology": "layer2"}, "", "netAttachDefName is missing"),
     ({"type": "sriov", "spoofchk": True}, "/spoofchk", 'one of "on", "off"'),
     ({"type": "sriov", "vlanQoS": 3}, "", "need vlan"),
     ({"type": "sriov", "vlan": 0, "vlanProto": "802.1ad"}, "", "vlan 0 means no VLAN"),
