@@ -21,7 +21,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS
-from ..plugin_utils._report.values import rows, text
+from ..plugin_utils._report.values import rows, table, text
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.reading import RenderingAction
@@ -42,7 +42,7 @@ class ActionModule(ShippingAction, RenderingAction):
         name = self._templar.template((task_vars or {}).get("__cni_host_procedure"))
         if not name:
             return super().run(tmp, task_vars)
-        result = Procedure(self, task_vars or {}).result_of(PROCEDURES[name])
+        result = brief(Procedure(self, task_vars or {}).result_of(PROCEDURES[name]))
         if name in SUMMARIZED and "warnings" in result:
             # Ansible prints a warning without the name of its host.
             result["cautions"] = cautions_of(result)
@@ -121,6 +121,21 @@ class ActionModule(ShippingAction, RenderingAction):
         # Only the section fails.
         told = {"where": "", "only_ask": False, "last": True, "error": {"code": error.code, "message": error.msg}}
         return call(told, True)
+
+
+def brief(result: Result) -> Result:
+    """Return a result; a failed one, which Ansible prints whole, without objects that neither changed nor failed."""
+    if not result.get("failed"):
+        return result
+
+    def telling(value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [row for row in value if table(row).get("action") not in ("none", "left") or row.get("error")]
+
+    # The rows of runtimes are few, and the verification that may have failed is about them.
+    names = [name for name in SECTIONS_ARGUMENTS if name != "runtime" and isinstance(result.get(name), dict)]
+    return {**result, **{name: {key: telling(value) for key, value in result[name].items()} for name in names}}
 
 
 def cautions_of(result: Mapping[str, Any]) -> list[str]:

@@ -350,3 +350,28 @@ def test_drift_that_a_step_repairs_is_no_caution():
     result = {"plan": [{"target": "a/b/eth0"}], "findings": [finding], "warnings": warnings}
     assert cni_host.cautions_of(result) == ["[other] x"]
     assert cni_host.cautions_of({**result, "plan": []}) == warnings
+
+
+def test_a_failed_result_has_what_changed_or_failed():
+    idle, error = {"name": "bridge", "action": "none"}, {"code": "add_failed", "message": "no"}
+    rows = [
+        {"container_id": "a", "action": "none", "error": None},
+        {"container_id": "b", "action": "left", "error": None},
+        {"container_id": "c", "action": "attached", "error": None},
+        {"container_id": "d", "action": "none", "error": error},
+    ]
+    result = {
+        "failed": True,
+        "plan": [{"kind": "add"}],
+        "plugins": {"changed": False, "error": None, "plugins": [idle]},
+        "networks": {"changed": False, "error": error},
+        "attachments": {"changed": True, "error": error, "attachments": rows, "pods": []},
+    }
+    assert cni_host.brief(result) == {
+        "failed": True,
+        "plan": [{"kind": "add"}],
+        "plugins": {"changed": False, "error": None, "plugins": []},
+        "networks": {"changed": False, "error": error},
+        "attachments": {"changed": True, "error": error, "attachments": rows[2:], "pods": []},
+    }
+    assert cni_host.brief({**result, "failed": False}) == {**result, "failed": False}
