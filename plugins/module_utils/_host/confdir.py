@@ -11,8 +11,8 @@ import os
 import stat
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ..libcni import conf
-from ..libcni.errors import ConfigError, ValidationError
+from ..libcni import conf, gojson
+from ..libcni.errors import ConfigError, JSONError, ValidationError
 from ..libcni.validate import validate_network_name
 from .errors import HostError
 from .files import Directory
@@ -152,6 +152,14 @@ def parse_conf(file: ConfFile, text: bytes) -> None:
             file.plugins = [plugin.network]
     except ConfigError as error:
         raise HostError(str(error)) from error
+
+
+def read_go_json(text: bytes) -> Any:
+    """Return what libcni reads in a text, None if that is not JSON."""
+    try:
+        return gojson.loads(text)
+    except JSONError:
+        return None
 
 
 def paths_of(conf_dir: str, path: str, network: str) -> List[str]:

@@ -4,12 +4,21 @@
 from __future__ import annotations
 
 import os
+from typing import List
 
 from .errors import HostError
 
 # That of this process, and that of a thread: only threads of a process enter other namespaces.
 OWN_NETNS = "/proc/self/ns/net"
 THREAD_NETNS = "/proc/thread-self/ns/net"
+
+
+def names_in(folder: str) -> List[str]:
+    """Return the sorted names of what is in a directory, none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def is_url(text: str) -> bool:

@@ -35,7 +35,7 @@ from ..errors import HostError
 from ..json_text import parse_json
 from ..lock import LOCK_PATH
 from ..netns import boot_id
-from ..paths import replace_unsynced, stage_unsynced
+from ..paths import names_in, replace_unsynced, stage_unsynced
 from ..struct import struct
 from ..trust import check_trusted
 from .attached import ADDING, ATTACHED, DAMAGE, Attached, load_config, seal_of, sound_record, text_in
@@ -356,10 +356,7 @@ class AttachmentStore:
         return key is None or key.network == network
 
     def _names(self) -> List[str]:
-        try:
-            return [name for name in os.listdir(self._folder) if not name.startswith(".")]
-        except OSError:
-            return []
+        return [name for name in names_in(self._folder) if not name.startswith(".")]
 
     def _record(self, name: str) -> CachedAttachment:
         file = _read(os.path.join(self._folder, name))

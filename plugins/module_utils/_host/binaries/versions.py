@@ -7,11 +7,10 @@ import os
 from itertools import chain
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ...libcni import gojson
 from ...libcni.cache import list_entries
-from ...libcni.errors import CacheError, JSONError
+from ...libcni.errors import CacheError
 from ..addresses import objects_in
-from ..confdir import drop_ins
+from ..confdir import drop_ins, read_go_json
 from ..errors import HostError
 from ..hostview import HostView
 from .batch import INSTALL, REPLACE, PluginBatch, PluginChange
@@ -85,10 +84,7 @@ def _all_named(plugin: Dict[str, Any]) -> List[Any]:
 
 def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
     """Return version and plugins of a cached configuration, which may be invalid."""
-    try:
-        data = gojson.loads(config)
-    except JSONError:
-        return "", []
+    data = read_go_json(config)
     if not isinstance(data, dict):
         return "", []
     plugins = data.get("plugins")

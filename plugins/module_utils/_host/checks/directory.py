@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
-from ...libcni import gojson
-from ...libcni.errors import JSONError
 from ..binaries.types import delegates_of, inner_plugins, is_multus
 from ..binaries.usable import Binaries, Use, check_uses, uses_of
-from ..confdir import ConfFile, drop_ins, sort_key
+from ..confdir import ConfFile, drop_ins, read_go_json, sort_key
 from ..errors import HostError
 from ..kinds import kind_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding
@@ -152,7 +150,7 @@ def broken_file(file: ConfFile, before_managed: bool) -> Finding:
     """Return that no runtime can load the file; *before_managed*: it sorts before a managed network."""
     effect = "containerd then loads no network at all, others skip it" if before_managed else "most runtimes skip it"
     name = file.name[: file.name.rfind(".")]
-    data = None if file.kind == "conflist" else _json(file.text or b"")
+    data = None if file.kind == "conflist" else read_go_json(file.text or b"")
     if isinstance(data, dict) and "plugins" in data:
         code = "list_in_conf"
         remedy = f"rename it to {name}.conflist"
@@ -169,13 +167,6 @@ def broken_file(file: ConfFile, before_managed: bool) -> Finding:
         remedy = "fix it, remove it, or give it another extension"
         what = f"cannot be loaded: {file.error}; {effect}"
     return Finding(WARNING, code, what, remedy, file.path)
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return gojson.loads(text)
-    except JSONError:
-        return None
 
 
 # ---- plugins

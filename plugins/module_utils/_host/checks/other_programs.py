@@ -16,6 +16,7 @@ from ..errors import HostError
 from ..firewall.chains import FAMILIES, LEGACY, NFT, dump_iptables
 from ..firewall.tools import FIREWALLD
 from ..kinds import bridge_of, member_of, object_of, text_of
+from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
 from ..processes import processes
 from ..ranges import ranges_of
@@ -144,7 +145,7 @@ def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
     rows = [line.rpartition(":") for line in answer.stdout.decode("utf-8", "replace").splitlines()]
     states = {name: state for name, _colon, state in rows}
     bridges = [link.name for link in links if link.kind == "bridge"]
-    ports = [port for name in bridges for port in _ports(name)]
+    ports = [port for name in bridges for port in names_in(f"/sys/class/net/{name}/brif")]
     taken = sorted(name for name in [*bridges, *ports] if states.get(name, "unmanaged") not in _NOT_MANAGED)
     if taken:
         text = f"NetworkManager manages {taken[0]}, and can remove its addresses, its bridge or its routes"
@@ -154,13 +155,6 @@ def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
         )
         shown = ", ".join(f"{name} is {states[name]}" for name in taken[:3])
         yield obstacle("taken_over", text, f"nmcli says that {shown}", remedy, WARNING)
-
-
-def _ports(bridge: str) -> List[str]:
-    try:
-        return sorted(os.listdir(f"/sys/class/net/{bridge}/brif"))
-    except OSError:
-        return []
 
 
 def _shown(link: HostLink) -> str:

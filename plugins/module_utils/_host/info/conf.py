@@ -8,12 +8,10 @@ import os
 import stat
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ...libcni import gojson
-from ...libcni.errors import JSONError
 from ..binaries.store import ORIGINAL
 from ..binaries.types import types_of
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile, drop_ins, paths_of, scan_conf_dir
+from ..confdir import ConfFile, drop_ins, paths_of, read_go_json, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest, digest_of, identity
@@ -89,12 +87,7 @@ def aside(conf_dir: str, manifest: Manifest) -> Rows:
 
 def _masked(text: Optional[bytes]) -> Any:
     """Return the content of a file without secrets; None if it is not JSON."""
-    if text is None:
-        return None
-    try:
-        return mask(gojson.loads(text))
-    except JSONError:
-        return None
+    return None if text is None else mask(read_go_json(text))
 
 
 def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, List[Finding]]:

@@ -87,7 +87,7 @@ def interface_defaults(names: Optional[Iterable[Tuple[str, str]]] = None) -> Dic
     """Return what an interface of this thread's namespace starts with: (kind, name) -> number. *names*: only these."""
     found = {}
     for kind, name in _all_of_interfaces() if names is None else names:
-        value = _read(f"{_FAMILIES[kind][0]}/conf/default/{name}") if kind in _FAMILIES else None
+        value = read_global(f"{_FAMILIES[kind][0]}/conf/default/{name}") if kind in _FAMILIES else None
         if value is not None and value.lstrip("-").isdigit():
             found[kind, name] = int(value)
     return found
@@ -109,7 +109,7 @@ def announced(interface: str) -> Iterator[None]:
     They would send to the last one until they ask again, for IPv6 half a minute later. Raises OSError.
     """
     switches = [f"ipv4/conf/{interface}/arp_notify", f"ipv6/conf/{interface}/ndisc_notify"]
-    off = [name for name in switches if _read(name) == "0"]
+    off = [name for name in switches if read_global(name) == "0"]
     try:
         for name in off:
             _write(name, "1")
@@ -123,7 +123,7 @@ def read_globals(names: Optional[Iterable[str]] = None) -> State:
     """Return the sysctls *names* (as "ipv4/ip_forward") of this thread's namespace; without names, all global ones."""
     found: State = {}
     for name in _all_names() if names is None else names:
-        value = _read(name)
+        value = read_global(name)
         if value is not None:
             found[GLOBAL, name] = KernelObject(value)
     return found
@@ -154,7 +154,8 @@ def _all_names() -> Iterator[str]:
             continue
 
 
-def _read(name: str) -> Optional[str]:
+def read_global(name: str) -> Optional[str]:
+    """Return the sysctl *name* of this thread's namespace, None if there is none."""
     try:
         # Not a stream: a namespace has hundreds of these files.
         fd = os.open(f"{_ROOT}/{name}", os.O_RDONLY | os.O_CLOEXEC)

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..addresses import objects_in
+from ..confdir import read_go_json
 from ..kinds import META, kind_of, member_of, text_of
 from ..problems import WARNING, Finding
 from ..secrets import mask, mask_text
@@ -37,10 +38,7 @@ def moved(before: Optional[bytes], after: bytes) -> List[str]:
 
     That is what decides on addresses, interfaces and rules. A conflist that does not load has no attachments.
     """
-    try:
-        return [] if before is None else _moved_in(gojson.loads(before), gojson.loads(after))
-    except JSONError:
-        return []
+    return [] if before is None else _moved_in(read_go_json(before), read_go_json(after))
 
 
 def fits(config: bytes, text: bytes, drop_ins: Sequence[Plugin] = ()) -> bool:
@@ -126,10 +124,7 @@ def _settled(value: Any) -> Any:
 
 def readable_secret(text: bytes, mode: int, path: str) -> List[Finding]:
     """Return a problem if a file with this text and mode lets every user of the host read a secret, else none."""
-    try:
-        data = gojson.loads(text) if mode & 0o004 else None
-    except JSONError:
-        return []
+    data = read_go_json(text) if mode & 0o004 else None
     if mask(data) == data:
         return []
     what = f"the conflist contains a secret, and its mode {mode:04o} lets every user of the host read it"

@@ -8,10 +8,9 @@ import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ...libcni import gojson
-from ...libcni.errors import JSONError
 from ..addresses import objects_in
 from ..binaries.types import types_of
-from ..confdir import ConfFile
+from ..confdir import ConfFile, read_go_json
 from ..kinds import text_of
 
 
@@ -48,11 +47,7 @@ def split(text: bytes, of_others: Callable[[str], bool]) -> Tuple[Any, List[Dict
 
 
 def _plugins(text: bytes) -> List[Dict[str, Any]]:
-    try:
-        data = gojson.loads(text)
-    except JSONError:
-        return []
-    return _objects(data)
+    return _objects(read_go_json(text))
 
 
 def _objects(data: Any) -> List[Dict[str, Any]]:

@@ -15,6 +15,7 @@ from ..errors import HostError
 from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..kinds import text_of
+from ..paths import names_in
 from ..plan import FOREIGN
 from ..problems import ERROR, WARNING, Finding, error_of, errors_of, strict
 from ..runtimes.effective import Effective
@@ -421,7 +422,7 @@ class ConfPlanner:
     def _warn_of_cilium(self) -> None:
         """Warn if Cilium has renamed files of other owners here and will probably rename new ones."""
         new = sorted(name for name in self.state.after if name not in self.state.files)
-        taken = [name for name in _names(self.request.conf_dir) if name.endswith(CILIUM_SUFFIX)] if new else []
+        taken = [name for name in names_in(self.request.conf_dir) if name.endswith(CILIUM_SUFFIX)] if new else []
         cilium = self.state.owners.named("Cilium") if taken and not self.request.force else None
         if cilium is not None:
             self.state.warning(
@@ -434,10 +435,3 @@ class ConfPlanner:
 
 def _path_in(state: Any) -> Any:
     return state.get("path") if isinstance(state, dict) else None
-
-
-def _names(directory: str) -> List[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []

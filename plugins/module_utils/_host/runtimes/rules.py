@@ -14,9 +14,9 @@ import re
 from typing import Callable, Iterator, List, Optional, Sequence
 
 from ...libcni import conf, gojson
-from ...libcni.errors import ConfigError, JSONError
+from ...libcni.errors import ConfigError
 from ..binaries.types import types_of
-from ..confdir import ConfFile, drop_ins
+from ..confdir import ConfFile, drop_ins, read_go_json
 from ..errors import HostError
 from ..json_text import parse_json
 from ..kinds import text_of
@@ -225,10 +225,7 @@ class _Judge:
 
     def _without_later_keys(self, text: bytes) -> bytes:
         """Return *text* without the keys that this release ignores. ConfigError for what only later ones accept."""
-        try:
-            data = gojson.loads(text)
-        except JSONError:
-            return text
+        data = read_go_json(text)
         if not isinstance(data, dict):
             return text
         data.pop("loadOnlyInlinedPlugins", None)
@@ -334,8 +331,5 @@ def _is_labelled(file: ConfFile, label: str) -> bool:
 
 
 def _is_untyped(text: bytes) -> bool:
-    try:
-        data = gojson.loads(text)
-    except JSONError:
-        return False
+    data = read_go_json(text)
     return isinstance(data, dict) and not text_of(data, "type")

@@ -16,6 +16,7 @@ from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obs
 from ..checks.view import ConfView
 from ..errors import HostError
 from ..firewall.tools import missing_tool
+from ..kernel.sysctls import read_global
 from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
@@ -458,14 +459,14 @@ class NetworkCauses:
         forwards = any(member_of(bridge, "isgateway") is True for bridge in bridges)
         forwards = forwards or any(text_of(plugin, "type") == "ptp" for plugin in self.plugins)
         path = f"{_PROC}/ipv4/ip_forward"
-        if forwards and _first_line(path) == "0" and os.path.exists(path) and _is_read_only(path):
+        if forwards and read_global("ipv4/ip_forward") == "0" and _is_read_only(path):
             text = "the plugin cannot switch on the forwarding of packets"
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
-        path = f"{_PROC}/bridge/bridge-nf-call-iptables"
-        if bridges and _first_line(path) != "1" and self.readiness.kubelet:
+        filtered = read_global("bridge/bridge-nf-call-iptables")
+        if bridges and filtered != "1" and self.readiness.kubelet:
             text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
-            evidence = f"{path} is {_first_line(path) or 'missing'}"
+            evidence = f"{_PROC}/bridge/bridge-nf-call-iptables is {filtered or 'missing'}"
             remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"
             yield obstacle("bridge_netfilter", text, evidence, remedy, WARNING)
 
@@ -486,14 +487,6 @@ def _pair(version: str) -> Tuple[int, int]:
     major, _dot, rest = version.partition(".")
     minor = rest.partition(".")[0]
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as stream:
-            return stream.readline().strip()
-    except (OSError, ValueError):
-        return ""
 
 
 def _is_read_only(path: str) -> bool:

@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
@@ -92,7 +93,7 @@ def ready_host(tmp_path, monkeypatch):
     proc = tmp_path / "proc"
     (proc / "ipv4").mkdir(parents=True)
     (proc / "ipv4" / "ip_forward").write_text("1\n")
-    monkeypatch.setattr(readiness, "_PROC", str(proc))
+    monkeypatch.setattr(sysctls, "_ROOT", str(proc))
     return made
 
 
