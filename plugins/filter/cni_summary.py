@@ -132,9 +132,9 @@ def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
     kept = {kind: number(table(result.get("kept")).get(kind)) for kind in _KINDS}
     for row in found:
         kept[text(row.get("kind"))] = kept.get(text(row.get("kind")), 0) + 1
-    looked = ", ".join(_several(kept[kind], *words) for kind, words in _KINDS.items() if kept[kind])
+    inspected = ", ".join(_several(kept[kind], *words) for kind, words in _KINDS.items() if kept[kind])
     spaces = number(table(result.get("live")).get("namespaces"))
-    seen = f"looked at {looked or 'nothing'} in {_several(spaces, 'network namespace')}"
+    seen = f"inspected {inspected or 'nothing'} in {_several(spaces, 'network namespace')}"
     dead = [row for row in found if row.get("action") == "deleted"]
     left = [row for row in found if row.get("action") != "deleted"]
     words = f"{seen}; left: {_leaks_in_words(left)}" if left else seen

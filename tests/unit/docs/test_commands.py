@@ -64,6 +64,16 @@ def test_commands_name_what_exists(page):
         assert re.search(rf"^  (?:[a-z| -]*\| )?{name}(?: \|[a-z| -]*)?\)", commands, re.MULTILINE), name
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_titles_in_output_are_those_of_plays_and_tasks(page):
+    text = page.read_text(encoding="utf-8")
+    files = [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")]
+    source = text + "".join(path.read_text(encoding="utf-8") for path in files)
+    # Ansible prints the tasks that are imported, and not the import.
+    names = set(re.findall(r"- name: (.+)\n(?! *ansible\.builtin\.import_)", source))
+    assert set(re.findall(r"(?:TASK|PLAY) \[(?:podwire\.cni\.\w+ : )?([^]\n]+)\]", text)) - names == set()
+
+
 def test_a_block_that_is_not_marked_is_run(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- not run: why -->\n\n```console\n$ false\n```\n\n```sh\ntrue\n```\n")

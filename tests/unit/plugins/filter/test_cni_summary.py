@@ -17,7 +17,7 @@ DONE, PLANNED, LEFT_OUT = ({"state": state} for state in ("done", "planned", "le
 LEASE = {"kind": "lease", "id": "10.0.0.2", "network": "pods", "reason": "dead", "action": "deleted"}
 LEAK = "lease 10.0.0.2 of pods (dead)"
 KEPT = {"kept": {"attachment": 1, "rule": 3}, "live": {"namespaces": 1}}
-LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespace"
+INSPECTED = "inspected 1 attachment, 2 leases, 3 sets of rules in 1 network namespace"
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespa
         ({"failed": True, "msg": "bad"}, False, ("failed", "bad")),
         ({"failed": True}, False, ("failed", "the task failed without a message")),
         ({"failed": True, "msg": "x" * 300}, False, ("failed", "x" * 199 + "…")),
-        ({"collected": [], **KEPT}, False, ("no leaks to collect", LOOKED.replace("2 leases, ", ""))),
-        ({"collected": [LEASE, LEASE], **KEPT}, False, ("leaks collected", f"{LEAK}, {LEAK}; {LOOKED}")),
+        ({"collected": [], **KEPT}, False, ("no leaks to collect", INSPECTED.replace("2 leases, ", ""))),
+        ({"collected": [LEASE, LEASE], **KEPT}, False, ("leaks collected", f"{LEAK}, {LEAK}; {INSPECTED}")),
         (
             {"collected": [LEASE, LEASE | {"action": "left"}], **KEPT},
             True,
-            ("leaks to collect", f"{LEAK}; {LOOKED}; left: {LEAK}"),
+            ("leaks to collect", f"{LEAK}; {INSPECTED}; left: {LEAK}"),
         ),
         ({"collected": [], "failed": True, "msg": "no source"}, False, ("failed", "no source")),
-        ({"collected": []}, False, ("no leaks to collect", "looked at nothing in 0 network namespaces")),
+        ({"collected": []}, False, ("no leaks to collect", "inspected nothing in 0 network namespaces")),
         ({"networks": []}, False, ("no networks", "")),
         (
             {"networks": [{"network": "a", "status": "passed"}, {"network": "b", "status": "skipped"}]},
