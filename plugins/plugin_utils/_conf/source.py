@@ -115,6 +115,9 @@ class TemplateSource(TextSource):
     def is_certain(self, document: Any, fault: Fault) -> bool:
         if fault.code == "duplicate_key" or not fault.pointer:
             return not self._open
+        if fault.code in ("unknown_key", "key_case", "deprecated_key") and not self._open:
+            # The value does not matter.
+            return HIDDEN not in "".join(map(str, fault.pointer))
         return is_certain(document, fault.pointer, self._open)
 
 

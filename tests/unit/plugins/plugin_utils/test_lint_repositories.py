@@ -253,6 +253,16 @@ def test_a_network_in_another_object_has_the_name_of_it(lint_files):
     assert codes(lint_files({"a.yaml": text.replace("  name: storage\n", "  labels: {}\n")})) == ["no_name"]
 
 
+def test_the_value_of_a_wrong_key_does_not_matter(lint_files):
+    plugin = {"type": "bridge", "subnet": "{{ subnet }}", "{{ key }}": 1, "ipam": {"type": "dhcp"}}
+    found = lint_files({"a.conflist": {**NETWORK, "plugins": [plugin]}})
+    assert codes(found) == []  # The template may write any keys.
+    del plugin["{{ key }}"]
+    assert codes(lint_files({"a.conflist": {**NETWORK, "plugins": [plugin]}})) == ["unknown_key"]
+    plugin["Mtu"] = plugin.pop("subnet")
+    assert "key_case" in codes(lint_files({"a.conflist": {**NETWORK, "plugins": [plugin]}}), "info")
+
+
 @pytest.mark.parametrize("text", ['["a", "b"]', "[[1, 2]]", '[["x"]]', '[[{"subnet": "10.1.0.0/24"}]]', '"a{b}"'])
 def test_json_that_only_looks_like_a_template_is_judged(lint_files, text):
     found = lint_files({"a.conflist": {**NETWORK, "plugins": [{"type": "bridge", "mtu": json.loads(text)}]}})

@@ -76,6 +76,8 @@ def test_plugins_without_a_schema_pass_with_an_info_and_what_all_share_is_valida
     ]
     assert ("error", "schema", "/dns/domain") in places({"type": "acme", "dns": {"domain": 5}})
     assert "did you mean" not in problems({"type": "acme"})[0][3]
+    found = problems({"type": "acme", "capabilites": {"dns": True}, "capability": 1})
+    assert [entry[:3] for entry in found if entry[0] != "info"] == [("warning", "unknown_key", "/capabilites")]
 
 
 @pytest.mark.parametrize(("mistyped", "meant"), [("brigde", "bridge"), ("Bridge", "bridge"), ("porrtmap", "portmap")])
