@@ -13,6 +13,7 @@ import re
 import socket
 import sys
 import threading
+from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar
 
 from ..libcni.kernel import setns
@@ -51,6 +52,7 @@ def check_name(name: str, where: str) -> None:
         )
 
 
+@lru_cache(maxsize=None)
 def boot_id() -> str:
     """Return the ID of this boot of the host, "" if the kernel does not tell it."""
     try:

@@ -13,7 +13,7 @@ import os
 import shlex
 import stat
 import sys
-from typing import BinaryIO, Callable, Dict, Iterable, List, Optional
+from typing import BinaryIO, Callable, Dict, Iterable, List, Optional, Set
 
 from ..libcni.files import open_file
 from .errors import HostError
@@ -126,15 +126,15 @@ def check_plugin(path: str) -> str:
     return os.path.realpath(path)
 
 
-def check_trusted(path: str) -> None:
+def check_trusted(path: str, passed: Optional[Set[str]] = None) -> None:
     """Raise HostError ``unsafe_permissions`` unless only root can change what *path* leads to, or redirect it.
 
     *path* is absolute and may be a file or a directory. Every part of it counts, and every part of the links in it.
     A missing file is trusted if only root could create it. Access control lists count, because their mask is in the
-    bits of the group.
+    bits of the group. Of many paths, *passed* are the directories that the last ones have led through.
     """
     try:
-        _check_parts(path)
+        _check_parts(path, set() if passed is None else passed)
     except OSError as error:
         raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
 
@@ -192,23 +192,24 @@ def open_trusted(path: str) -> int:
 def untrusted(paths: Iterable[str]) -> List[Finding]:
     """Return a problem for each file or directory that lets users other than root change some of *paths*."""
     found: Dict[str, Finding] = {}
+    passed: Set[str] = set()
     for path in paths:
         try:
-            check_trusted(path)
+            check_trusted(path, passed)
         except HostError as error:
             found.setdefault(error.msg, unreadable(error, file=error.facts.get("file", path)))
     return list(found.values())
 
 
-def _check_parts(path: str) -> None:
-    here, rest, links = "/", path.split("/"), 0
+def _check_parts(path: str, passed: Set[str]) -> None:
+    here, rest, links = "/", _parts(path), 0
     _check(here, os.lstat(here), is_last=False)
     while rest:
         name = rest.pop(0)
-        if name in ("", ".", ".."):
-            here = os.path.dirname(here) if name == ".." else here
+        below = os.path.dirname(here) if name == ".." else os.path.join(here, name)
+        if name == ".." or (rest and below in passed):
+            here = below
             continue
-        below = os.path.join(here, name)
         try:
             found = os.lstat(below)
         except (FileNotFoundError, NotADirectoryError):
@@ -222,10 +223,16 @@ def _check_parts(path: str) -> None:
                 # In a directory where every user may create links, its owner may redirect it.
                 raise _refusal("link", below, f"belongs to user {found.st_uid}", "rm")
             target = os.readlink(below)
-            here, rest = "/" if target.startswith("/") else here, [*target.split("/"), *rest]
+            here, rest = "/" if target.startswith("/") else here, [*_parts(target), *rest]
         else:
             here = below
-            _check(here, found, is_last=not any(part not in ("", ".") for part in rest))
+            _check(here, found, is_last=not rest)
+            if rest:
+                passed.add(here)
+
+
+def _parts(path: str) -> List[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _check(path: str, found: os.stat_result, is_last: bool) -> None:

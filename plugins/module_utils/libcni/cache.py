@@ -317,18 +317,16 @@ def list_entries(directory: str, container_id: str = "") -> list[Entry]:
     """
     folder = os.path.join(directory, "results")
     try:
-        names = sorted(os.listdir(folder), key=os.fsencode)
+        names = os.listdir(folder)
     except FileNotFoundError:
         return []
     except OSError as exc:
         raise CacheError(os_error_text("open", folder, exc), folder) from exc
+    if container_id:
+        part = f"-{container_id}-"
+        names = [name for name in names if 0 < name.find(part) < len(name) - len(part)]
     entries = []
-    for name in names:
-        if container_id:
-            part = f"-{container_id}-"
-            at = name.find(part)
-            if at <= 0 or at + len(part) >= len(name):
-                continue
+    for name in sorted(names, key=os.fsencode):
         entry = read_entry(os.path.join(folder, name))
         if entry is None or not entry.if_name or not entry.network_name:
             continue

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import lru_cache
 from itertools import accumulate
 
 from .errors import JSONError
@@ -229,6 +230,8 @@ def struct_items(value: t.Any, names: t.Sequence[str]) -> t.Iterator[tuple[str, 
             yield name, item
 
 
+# The same keys occur again and again.
+@lru_cache(maxsize=1024)
 def fold(key: str) -> str:
     """Return a key in lowercase: the same text for all keys that Go takes for one field (names of fields are ASCII)."""
     # U+017F is the one letter outside of ASCII that Go folds to ASCII and lower() does not.

@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import struct
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,12 +112,12 @@ def messages(data: bytes) -> t.Iterator[tuple[int, int, bytes]]:
 
 def attributes_in(data: bytes, begin: int = 0) -> dict[int, bytes]:
     """Return the attributes in `data` from `begin` on."""
-    found = {}
-    while len(data) - begin >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data, begin)
-        if length < _ATTRIBUTE.size:
+    found, last, unpack = {}, len(data) - 4, _ATTRIBUTE.unpack_from
+    while begin <= last:
+        length, kind = unpack(data, begin)
+        if length < 4:
             break
-        found[kind & 0x3FFF] = data[begin + _ATTRIBUTE.size : begin + length]
+        found[kind & 0x3FFF] = data[begin + 4 : begin + length]
         begin += (length + 3) & ~3
     return found
 
@@ -161,10 +162,18 @@ def unshare() -> None:
 
 
 def _call_libc(function: str, *arguments: int) -> None:
-    """Call a function that Python has only since 3.12. ctypes costs memory, so it is imported only here."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
+    """Call a function that Python has only since 3.12."""
+    libc = _libc()
     if getattr(libc, function)(*arguments) != 0:
+        import ctypes
+
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+@lru_cache(maxsize=None)
+def _libc() -> t.Any:
+    # Costs memory, and is needed only where namespaces are entered.
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)

@@ -19,6 +19,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.drift import Present
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift, compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
@@ -68,7 +69,7 @@ def owned(new_site):
 
 
 def audit(site):
-    found = Audit([str(site.plugins)], NONE)
+    found = Audit([str(site.plugins)], HostStores(NONE))
     found.run()
     assert found.problems == []
     assert [one.why for one in found.drifts.attachments if one.why] == []
@@ -315,7 +316,7 @@ def test_plugins_that_were_replaced_later_are_not_rehearsed(owned):
     shutil.copy2(bridge, site.work / "bridge")
     bridge.unlink()
     shutil.copy2(site.work / "bridge", bridge)
-    found = Audit([str(site.plugins)], NONE)
+    found = Audit([str(site.plugins)], HostStores(NONE))
     found.run()
     assert [(row["compared"], row["why"]) for row in found.rows()["attachments"]] == [
         ("partly", "the plugin bridge was replaced after the attachment was made")

@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import stat
+from functools import cached_property, lru_cache
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ...libcni import cache, gojson
@@ -33,6 +34,7 @@ from ...libcni.files import read_file
 from ..addresses import packed, result_addresses, result_interfaces, result_macs
 from ..errors import HostError
 from ..json_text import parse_json
+from ..leases import read_leases
 from ..lock import LOCK_PATH
 from ..netns import boot_id
 from ..paths import names_in, replace_unsynced, stage_unsynced
@@ -245,8 +247,7 @@ def _read(path: str) -> Optional[CacheFile]:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             return CacheFile(path, status, None)
-        with os.fdopen(os.dup(fd), "rb") as stream:
-            return CacheFile(path, status, stream.read(_LARGEST + 1))
+        return CacheFile(path, status, os.read(fd, status.st_size + 1))
     except OSError:
         return CacheFile(path, None, None)
     finally:
@@ -482,6 +483,27 @@ class CacheContents:
         return list({id(e.attached.config): e.attached.config for e in self.entries if e.attached}.values())
 
 
+class HostStores:
+    """The stores of a host, each read once, when it is first asked for, for all parts of a run.
+
+    ``contents``: of the cache *cache_dir*, ``others``: of the known caches. Raises HostError like :func:`read_cache`.
+    ``live``: the LiveSet, once who lives has been read, after all that may be left of the dead.
+    """
+
+    def __init__(self, cache_dir: str) -> None:
+        self.cache_dir = cache_dir
+        self.live: Any = None
+        self.read_leases = lru_cache(maxsize=None)(read_leases)
+
+    @cached_property
+    def contents(self) -> CacheContents:
+        return read_cache(self.cache_dir)
+
+    @cached_property
+    def others(self) -> List[CacheContents]:
+        return read_other_caches(self.cache_dir)
+
+
 def read_other_caches(cache_dir: str) -> List[CacheContents]:
     """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
     known = [_MANAGED_DIR, cache.DEFAULT_DIR]
@@ -538,5 +560,5 @@ def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:
             code="source_unusable",
         ) from error
     paths = [os.path.join(folder, name) for name in names if name.startswith(start) and name.endswith(end)]
-    files = [_read(path) for path in paths if not os.path.isdir(path) or os.path.islink(path)]
-    return [file for file in files if file is not None]
+    files = [file for file in map(_read, paths) if file is not None]
+    return [file for file in files if file.status is None or not stat.S_ISDIR(file.status.st_mode)]

@@ -7,6 +7,7 @@ from typing import Dict, Mapping, Sequence
 
 from ..addresses import packed
 from ..attachments.request import Key
+from ..attachments.store import HostStores
 from ..errors import HostError
 from ..kernel.objects import ObjectKey
 from ..leases import Lease, read_leases
@@ -22,7 +23,7 @@ def find_freed(
     The evidence is that of cni_gc. If it cannot be read, everything may be alive.
     """
     try:
-        inventory = Inventory(GcSettings(conf_dir, bin_dirs, cache_dir, scope=("leases",)))
+        inventory = Inventory(GcSettings(conf_dir, bin_dirs, cache_dir, scope=("leases",)), HostStores(cache_dir))
     except HostError:
         return {}
     judge = Judge(inventory.settings, inventory.live, inventory.disabled, inventory.dates, FirstSeen())

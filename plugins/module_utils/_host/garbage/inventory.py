@@ -22,15 +22,15 @@ from ..attachments.store import (
     UNREADABLE,
     CacheContents,
     CachedAttachment,
+    HostStores,
     check_cache_dir,
-    read_cache,
-    read_other_caches,
     remove_files,
 )
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
 from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
+from ..containers.live import LiveSet
 from ..errors import HostError
 from ..firewall import owners
 from ..firewall.owners import RuleSet
@@ -55,14 +55,13 @@ class Inventory:
     ``unsafe_permissions``.
     """
 
-    def __init__(self, settings: GcSettings) -> None:
+    def __init__(self, settings: GcSettings, stores: HostStores) -> None:
         self.settings = settings
         self.verbs = Verbs(settings.bin_dirs, settings.cache_dir, settings.timeout)
         self.candidates: List[Candidate] = []
         self.kept: Dict[str, int] = dict.fromkeys(SCOPES.values(), 0)
         self.files = scan_conf_dir(settings.conf_dir)
-        self.contents = read_cache(settings.cache_dir)
-        others = read_other_caches(settings.cache_dir)
+        self.contents, others = stores.contents, stores.others
         self._check_access()
         self.lists = _lists(self.files)
         self.disabled = frozenset(one.name for one in [*self.lists, *self.contents.configs] if one.disable_gc)
@@ -73,10 +72,11 @@ class Inventory:
         bridges = [self.configured, *(bridges_of(cached.networks) for cached in self.caches)]
         self.cached = bridges[1]
         self.stores = leases.lease_stores([*configured, *self.contents.networks])
-        self.leases = [lease for store in self.stores for lease in leases.read_leases(*store)[0]]
+        self.leases = [lease for store in self.stores for lease in stores.read_leases(*store)[0]]
         self.rules = owners.read_rules() if "rules" in settings.scope else owners.FoundRules()
         names = {name for some in bridges for name in some}
-        self.live = sources.find_live(self.caches, names, settings.keep_from, dict(settings.keep or {}))
+        stores.live = sources.find_live(self.caches, names, settings.keep_from, dict(settings.keep or {}))
+        self.live: LiveSet = stores.live
         self._booted = _boot_time()
         self._missing: Dict[int, str] = {}
         self.holders = self._find_holders()
@@ -93,8 +93,9 @@ class Inventory:
         check_cache_dir(self.settings.cache_dir)
         paths = [part for file in self.files for part in paths_of(conf_dir, file.path, file.network or "")]
         paths += [part.path for entry in self.contents.entries for part in entry.files]
+        passed: Set[str] = set()
         for path in paths:
-            check_trusted(path)
+            check_trusted(path, passed)
 
     def _find_holders(self) -> Dict[bytes, Set[Owner]]:
         holders: Dict[bytes, Set[Owner]] = {}

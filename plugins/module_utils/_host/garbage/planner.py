@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from ...libcni.conf import NetworkConfigList
 from ..attachments.networks import Networks
 from ..attachments.remains import Dropped
+from ..attachments.store import HostStores
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
@@ -112,8 +113,9 @@ class GcPlan(Plan):
 class GcPlanner:
     """Makes one plan. Reads files, namespaces and firewall rules, asks the runtimes, and changes nothing."""
 
-    def __init__(self, settings: GcSettings) -> None:
+    def __init__(self, settings: GcSettings, stores: Optional[HostStores] = None) -> None:
         self._settings = settings
+        self._stores = stores or HostStores(settings.cache_dir)
         self._seen = FirstSeen()
         self._undated: List[str] = []
 
@@ -123,7 +125,7 @@ class GcPlanner:
         Raises HostError ``missing_source``, those of Inventory, and ``empty_live_set`` with the candidates in the fact
         ``collected``.
         """
-        settings, inventory = self._settings, Inventory(self._settings)
+        settings, inventory = self._settings, Inventory(self._settings, self._stores)
         plan, live = GcPlan(inventory), inventory.live
         for finding in inventory.rules.problems:
             plan.warn(finding.code, finding.message)

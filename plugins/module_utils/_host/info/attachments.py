@@ -6,34 +6,34 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from .. import leases as store
 from ..attachments.attached import ADDING, ATTACHED, Attached
 from ..attachments.request import Key
-from ..attachments.store import LEFTOVER, RECORDS, CachedAttachment, cache_dirs, read_cache
+from ..attachments.store import LEFTOVER, RECORDS, CachedAttachment, HostStores, cache_dirs
 from ..binaries.types import types_of
 from ..checks.view import pool_rows
 from ..errors import HostError
+from ..leases import Lease, lease_stores
 from ..netns import Seen, look, same
 from ..problems import WARNING, Finding, unreadable
-from ..secrets import mask
 from ..trust import untrusted
 
 Rows = List[Dict[str, Any]]
 
 
 class AttachmentsInfo:
-    """What a cache directory holds: ``entries`` in order, and the ``problems`` of their files.
+    """What the cache directory holds: ``entries`` in order, and the ``problems`` of their files.
 
     ``states`` tells for each entry whether it is ``attached``, or known from its record: ``interrupted``, ``lost``.
     """
 
-    def __init__(self, cache_dir: str) -> None:
+    def __init__(self, stores: HostStores) -> None:
+        cache_dir = stores.cache_dir
         self.entries: List[Attached] = []
         self.cached: List[CachedAttachment] = []
         self.states: Dict[Key, str] = {}
         self.problems: List[Finding] = []
         try:
-            self.cached = [cached for cached in read_cache(cache_dir).entries if cached.problem != LEFTOVER]
+            self.cached = [cached for cached in stores.contents.entries if cached.problem != LEFTOVER]
         except HostError as error:
             self.problems.append(unreadable(error, file=cache_dir))
         results = os.path.join(cache_dir, "results")
@@ -85,8 +85,15 @@ def attachments(here: AttachmentsInfo) -> Rows:
         if attached.netns:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = look(names)
+    # Attachments share what was loaded once.
+    configs = {id(attached.config): attached.config for attached in here.entries}
+    types = {key: types_of([plugin.network for plugin in config.plugins]) for key, config in configs.items()}
     rows = [
-        dict(_row(attached, seen.get(attached.netns, Seen())), state=here.states[attached.key])
+        dict(
+            _row(attached, seen.get(attached.netns, Seen())),
+            state=here.states[attached.key],
+            plugins=types[id(attached.config)],
+        )
         for attached in here.entries
     ]
     gone = {attached.key: row for attached, row in zip(here.entries, rows) if row["netns_state"] == "gone"}
@@ -124,11 +131,10 @@ def _row(attached: Attached, seen: Seen) -> Dict[str, Any]:
         "netns_state": _netns_state(attached, seen),
         "interface": attached.key.ifname in seen.links,
         "cni_version": attached.config.cni_version,
-        "plugins": types_of([plugin.network for plugin in attached.config.plugins]),
-        "args": mask(dict(attached.args)),
-        "capability_args": mask(attached.capability_args),
+        "args": dict(attached.args),
+        "capability_args": attached.capability_args,
         "ips": attached.ips,
-        "result": mask(attached.result),
+        "result": attached.result,
         "check_unusable": attached.check,
     }
 
@@ -143,17 +149,19 @@ def _netns_state(attached: Attached, seen: Seen) -> str:
 
 
 def leases(
-    networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]
+    stores: HostStores, networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]
 ) -> Tuple[Rows, Rows, List[Finding]]:
     """Return host-local's reservations, how full the pools of *networks* are, and problems.
 
     The reservations of cached networks and of its default directory are included.
     """
-    known = [*networks, *((entry.key.network, plugin.network) for entry in entries for plugin in entry.config.plugins)]
-    every: List[store.Lease] = []
+    # Attachments share what was loaded once.
+    each = {id(entry.config): entry for entry in entries}.values()
+    known = [*networks, *((entry.key.network, plugin.network) for entry in each for plugin in entry.config.plugins)]
+    every: List[Lease] = []
     problems: List[Finding] = []
-    for data_dir, network in store.lease_stores(known):
-        found, wrong = store.read_leases(data_dir, network)
+    for data_dir, network in lease_stores(known):
+        found, wrong = stores.read_leases(data_dir, network)
         every.extend(found)
         problems.extend(wrong)
     return [lease.row() for lease in every], pool_rows(networks, every), problems

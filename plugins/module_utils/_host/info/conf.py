@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..binaries.store import ORIGINAL
 from ..binaries.types import types_of
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile, drop_ins, paths_of, read_go_json, scan_conf_dir
+from ..confdir import ConfFile, drop_ins, paths_of, read_go_json
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest, digest_of, identity
@@ -164,11 +164,3 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
         "uid": target.st_uid,
         "gid": target.st_gid,
     }
-
-
-def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], List[Finding]]:
-    """Return the files of *conf_dir*; an unreadable directory is a problem, not an error."""
-    try:
-        return scan_conf_dir(conf_dir), []
-    except HostError as error:
-        return [], [unreadable(error, ERROR, file=conf_dir)]

@@ -5,25 +5,25 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..attachments.store import HostStores
 from ..errors import HostError
 from ..garbage.candidate import DELETED, SCOPES, GcSettings
 from ..garbage.planner import GcPlanner
 from ..problems import WARNING, Finding, unreadable
-from ..secrets import mask
 
 
 def garbage(
-    conf_dir: str, bin_dirs: Sequence[str], cache_dir: str
+    conf_dir: str, bin_dirs: Sequence[str], stores: HostStores
 ) -> Tuple[Optional[List[Dict[str, Any]]], List[Finding]]:
     """Return a row for each object that seems to have no owner, None if that cannot be determined; and the problems.
 
     Age is ignored here: it would make the result depend on the time of the call.
     """
     settings = GcSettings(
-        conf_dir, bin_dirs, cache_dir, scope=list(SCOPES), min_age=0, allow_empty=True, check_mode=True
+        conf_dir, bin_dirs, stores.cache_dir, scope=list(SCOPES), min_age=0, allow_empty=True, check_mode=True
     )
     try:
-        plan = GcPlanner(settings).make()
+        plan = GcPlanner(settings, stores).make()
     except HostError as error:
         return None, [unreadable(error, before="cannot determine what cni_gc would find: ")]
     rows = []
@@ -41,4 +41,4 @@ def garbage(
                 "reason": row["reason"],
             }
         )
-    return mask(rows), [Finding(WARNING, code, message) for code, message in plan.warnings]
+    return rows, [Finding(WARNING, code, message) for code, message in plan.warnings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from ..confdir import plugins_in
+from ..confdir import plugins_in, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest
@@ -37,42 +37,43 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
     wanted = set(sets)
     result: Dict[str, Any] = dict.fromkeys(_KEYS)
     problems: List[Finding] = []
-    workers = workers_of()
 
-    def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
+    def attempt(read: Callable[[], Any], otherwise: Any, file: str = "") -> Any:
         """Return the result of *read*. What it cannot read becomes a problem and does not hide the rest."""
         try:
             return read()
         except HostError as error:
-            problems.append(unreadable(error, ERROR))
+            problems.append(unreadable(error, ERROR, file=file))
             return otherwise
 
     manifest = Manifest(tolerant=True)
     if manifest.error is not None:
         problems.append(unreadable(manifest.error, ERROR))
-    files, found = (
-        conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime", "readiness"} else ([], [])
-    )
-    problems.extend(found)
+    conf_dir, needed = params["conf_dir"], wanted & {"conf", "leases", "runtime", "readiness"}
+    files = attempt(lambda: scan_conf_dir(conf_dir), [], conf_dir) if needed else []
     nothing: Any = (None, [])
     if "conf" in wanted:
-        result["conf"], found = attempt(lambda: conf.conf(files, params["conf_dir"], manifest), nothing)
+        result["conf"], found = attempt(lambda: conf.conf(files, conf_dir, manifest), nothing)
         problems.extend(found)
-        result["aside"] = conf.aside(params["conf_dir"], manifest)
+        result["aside"] = conf.aside(conf_dir, manifest)
     if "plugins" in wanted:
-        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers), nothing)
+        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers_of()), nothing)
         problems.extend(found)
-    if wanted & {"attachments", "leases", "kernel"}:
+    if wanted & {"attachments", "leases", "kernel", "garbage", "audit"}:
         # Imported late: these modules take long to compile and are not always needed.
+        from ..attachments.store import HostStores
+
+        stores = HostStores(params["cache_dir"])
+    if wanted & {"attachments", "leases", "kernel"}:
         from . import attachments
 
-        networks = attempt(lambda: plugins_in(files, params["conf_dir"]), [])
-        cache = attachments.AttachmentsInfo(params["cache_dir"])
+        networks = attempt(lambda: plugins_in(files, conf_dir), [])
+        cache = attachments.AttachmentsInfo(stores)
         if "attachments" in wanted:
             result["attachments"] = attempt(lambda: attachments.attachments(cache), None)
             problems.extend(cache.problems)
         if "leases" in wanted:
-            leases = attempt(lambda: attachments.leases(networks, cache.entries), (None, None, []))
+            leases = attempt(lambda: attachments.leases(stores, networks, cache.entries), (None, None, []))
             result["leases"], result["pools"], found = leases
             problems.extend(found)
         if "kernel" in wanted:
@@ -80,22 +81,21 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
 
             result["kernel"], found = attempt(lambda: kernel(cache.entries, params["cache_dir"]), nothing)
             problems.extend(found)
-    if "audit" in wanted:
-        from ..trials.audit import Audit
-
-        audit = Audit(params["bin_dirs"], params["cache_dir"])
-        result["audit"] = attempt(audit.run, None)
-        problems.extend(Finding(WARNING, code, text) for code, text in audit.problems)
     if "garbage" in wanted:
         from .garbage import garbage
 
-        result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
+        result["garbage"], found = garbage(conf_dir, params["bin_dirs"], stores)
         problems.extend(found)
+    if "audit" in wanted:
+        from ..trials.audit import Audit
+
+        audit = Audit(params["bin_dirs"], stores)
+        result["audit"] = attempt(audit.run, None)
+        problems.extend(Finding(WARNING, code, text) for code, text in audit.problems)
     if wanted & {"runtime", "readiness"}:
         from ..runtimes.effective import Effective
 
-        directories = params["conf_dir"], params["bin_dirs"]
-        effective = attempt(lambda: Effective(None, *directories, files, HostView(manifest)), None)
+        effective = attempt(lambda: Effective(None, conf_dir, params["bin_dirs"], files, HostView(manifest)), None)
         if "runtime" in wanted and effective is not None:
             result["runtime"] = attempt(effective.rows, None)
             for row, file in zip(result["conf"] or [], files):

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Se
 
 from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present, find_drift
 from ..attachments.request import Key
-from ..attachments.store import CacheContents, CachedAttachment, read_cache, read_other_caches
+from ..attachments.store import CacheContents, CachedAttachment, HostStores
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
@@ -66,10 +66,10 @@ class Audit:
     not be read.
     """
 
-    def __init__(self, bin_dirs: Sequence[str], cache_dir: str, find_freed: Optional[FindFreed] = None) -> None:
+    def __init__(self, bin_dirs: Sequence[str], stores: HostStores, find_freed: Optional[FindFreed] = None) -> None:
         self._bin_dirs = list(bin_dirs)
         self._find_freed = find_freed
-        self._cache_dir = cache_dir
+        self._stores = stores
         self._lives: List[Live] = []
         self.drifts = Drifts()
         self.problems: List[Tuple[str, str]] = []
@@ -91,12 +91,12 @@ class Audit:
     # ---- who lives
 
     def _find_live(self) -> List[Live]:
-        caches = [read_cache(self._cache_dir), *read_other_caches(self._cache_dir)]
+        caches = [self._stores.contents, *self._stores.others]
         kept = [entry.key for contents in caches for entry in contents.entries if entry.managed and entry.key]
         entries = [(contents, entry) for contents in caches for entry in contents.entries if _is_of_runtime(entry)]
         found: Dict[Key, Live] = {}
         if entries:
-            live = find_live(caches, set(_bridges(caches)))
+            live = self._stores.live or find_live(caches, set(_bridges(caches)))
             for one in (self._live_one(contents, entry, live) for contents, entry in entries):
                 if one is not None:
                     found.setdefault(one.key, one)
@@ -171,7 +171,7 @@ def plan_audit(
     bin_dirs: Sequence[str], cache_dir: str, known: Iterable[str] = (), find_freed: Optional[FindFreed] = None
 ) -> AuditPlan:
     """Audit the host, and return the plan of what can be put back. *known*: targets that other steps repair."""
-    audit = Audit(bin_dirs, cache_dir, find_freed)
+    audit = Audit(bin_dirs, HostStores(cache_dir), find_freed)
     audit.run()
     return AuditPlan(audit, set(known))
 

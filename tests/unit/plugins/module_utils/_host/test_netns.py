@@ -240,7 +240,7 @@ def test_what_the_kernel_does_not_tell(monkeypatch, tmp_path):
     assert len(netns.boot_id()) == 36
     with monkeypatch.context() as without:
         without.setattr(netns, "open", fail, raising=False)
-        assert netns.boot_id() == ""
+        assert netns.boot_id.__wrapped__() == ""
     with monkeypatch.context() as without:
         without.setattr(os, "stat", fail)
         assert netns.pid_namespace() == 0

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import GcSettings
@@ -245,7 +246,7 @@ def test_in_check_mode_a_file_that_an_earlier_task_corrects_is_a_warning(attache
 def test_modules_that_read_report_what_others_can_write(attached, kind):
     def problems():
         found = conf.conf(scan_conf_dir(attached.conf_dir), attached.conf_dir, Manifest())[1]
-        found += attachments.AttachmentsInfo(attached.cache_dir).problems
+        found += attachments.AttachmentsInfo(HostStores(attached.cache_dir)).problems
         return [(entry.code, entry.file) for entry in found]
 
     assert problems() == []
@@ -260,7 +261,7 @@ def test_a_symlinked_cache_entry_is_not_followed(attached, tmp_path):
     os.symlink(tmp_path / "elsewhere", path)
     assert cache.read_entry(path) is None
     assert attach_codes(attached) == attach_codes(attached, state="absent") == {"unsafe_permissions"}
-    here = attachments.AttachmentsInfo(attached.cache_dir)
+    here = attachments.AttachmentsInfo(HostStores(attached.cache_dir))
     assert list(here.states.values()) == ["lost"]
     assert ("unsafe_permissions", path) in [(entry.code, entry.file) for entry in here.problems]
 
@@ -270,6 +271,6 @@ def test_a_symlinked_note_is_not_followed(attached, tmp_path):
     os.rename(path, tmp_path / "elsewhere")
     os.symlink(tmp_path / "elsewhere", path)
     assert attach_codes(attached) == set()
-    here = attachments.AttachmentsInfo(attached.cache_dir)
+    here = attachments.AttachmentsInfo(HostStores(attached.cache_dir))
     assert [row.state for row in here.entries] == [""]
     assert [(entry.code, entry.file) for entry in here.problems] == [("record_unreadable", path)]

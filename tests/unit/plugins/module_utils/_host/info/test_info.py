@@ -10,7 +10,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore, HostStores
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf as info_conf
@@ -33,9 +34,7 @@ def manifest(tmp_path):
 
 
 def conf(conf_dir, manifest):
-    files, problems = info_conf.scan_conf(str(conf_dir))
-    rows, more = info_conf.conf(files, str(conf_dir), manifest)
-    return rows, problems + more
+    return info_conf.conf(scan_conf_dir(str(conf_dir)), str(conf_dir), manifest)
 
 
 def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
@@ -85,7 +84,7 @@ def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypat
         raise HostError("no", code="netns_unusable")
 
     monkeypatch.setattr(live, "find_homes", refuse)
-    here = attachments.AttachmentsInfo(str(cache))
+    here = attachments.AttachmentsInfo(HostStores(str(cache)))
     assert attachments.attachments(here)[1]["netns_state"] == "unknown"
     assert [problem.code for problem in here.problems] == ["netns_unusable"]
 
@@ -102,7 +101,7 @@ def test_interrupted_and_lost_attachments_are_listed(cache):
     os.unlink(cache / "results" / "demo-web-eth0")
     new = Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None)
     store.write(new.changed(state=ADDING, identity=identity))
-    here = attachments.AttachmentsInfo(str(cache))
+    here = attachments.AttachmentsInfo(HostStores(str(cache)))
     rows = attachments.attachments(here)
     assert [(row["container_id"], row["state"], row["netns_state"], row["ips"]) for row in rows] == [
         ("db", "attached", "other", ["10.1.0.3/24"]),
