@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's own addresses and routes, lasting or not, and what an ADD takes of them.
+"""The default routes that an ADD takes from the host.
 
 A host that forwards IPv6 is a router, and routers do not take their default route from other routers: when a plugin
 switches forwarding on, the kernel removes these routes (net/ipv6/addrconf.c: rt6_purge_dflt_routers), unless accept_ra
@@ -8,40 +8,14 @@ is 2. They do not come back.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Iterable, List, Mapping, Optional, Tuple
 
 from ..libcni.gojson import fold
 from . import netlink
-from .addresses import written
 from .kinds import KINDS, member_of, object_of, text_of
-from .netlink import LOCAL_TABLE
 
-_BY_KERNEL, _BY_ROUTER = 2, 9
+_BY_ROUTER = 9
 _FORWARDING = "/proc/sys/net/ipv6/conf/all/forwarding"
-
-
-def read_host_routes() -> Dict[str, str]:
-    """Return what connects the host: phrase -> name of the interface. Raises HostError ``kernel_unreadable``."""
-    names = {index: link.name for index, link in netlink.links().items()}
-    found = {}
-    for raw, index, length in netlink.address_list():
-        name = names.get(index, "")
-        found[f"the address {written(raw)}/{length} on {name}"] = name
-    for route in netlink.routes():
-        # The kernel makes and removes those of addresses itself.
-        if route.table == LOCAL_TABLE or route.protocol == _BY_KERNEL:
-            continue
-        name = names.get(route.link, "")
-        through = f" through {written(route.gateway)}" if route.gateway else ""
-        where = f" on {name}" if name else ""
-        found[f"the route to {written(route.raw)}/{route.length}{through}{where}"] = name
-    return found
-
-
-def lost_host_routes(before: Mapping[str, str], after: Mapping[str, str]) -> List[str]:
-    """Return what is gone, except of interfaces that are gone themselves."""
-    there = {link.name for link in netlink.links().values()}
-    return [phrase for phrase, name in before.items() if phrase not in after and (not name or name in there)]
 
 
 def uplinks_of_routers(

@@ -23,13 +23,13 @@ from ..footprints.recorder import (
     Reading,
     RecordedAdd,
     changes,
+    lost_connections,
     read_host,
     read_inside,
     read_unusual,
     record_footprints,
 )
 from ..footprints.state import LeaseStore
-from ..host_routes import lost_host_routes, read_host_routes
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, lease_dir, member_of, text_of, tuned_sysctls
@@ -101,7 +101,6 @@ class Recording(AddWatch):
         self._done: Dict[Key, Attached] = {}
         self._added: Dict[Key, RecordedAdd] = {}
         self._stores: List[LeaseStore] = []
-        self._routes: Dict[str, str] = {}
         self._usual: Optional[Defaults] = None
         self._in_use: Set[Owner] = set()
 
@@ -110,7 +109,6 @@ class Recording(AddWatch):
         made = [outcome for outcome in self._plan.outcomes if outcome.todo in (ADD, RENEW) and outcome.config]
         if not made:
             return
-        self._routes = self._try(read_host_routes) or {}
         self._in_use = self._store.in_use({outcome.key.network for outcome in made})
         self._stores = _stores(outcome.config for outcome in made if outcome.config)
         self._before = self._try(lambda: self._host_before(made))
@@ -194,29 +192,25 @@ class Recording(AddWatch):
 
     def finish(self) -> None:
         """Read the host after the last ADD, and the namespaces that were not read yet; write the footprints."""
-        if self._routes:
-            self._try(self._report_lost_routes)
         before = self._before
-        if before is None or not self._done:
-            return
-        self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
-        if self._added:
-            self._try(lambda: self._write(before))
+        if before is not None:
+            self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
+            self._try(lambda: self._compare(before, read_host(self._stores)))
 
-    def _write(self, before: Reading) -> None:
-        """Write the footprints of attachments, and of what they share."""
+    def _compare(self, before: Reading, after: Reading) -> None:
+        """Report what the host has lost, and write the footprints of attachments, and of what they share."""
+        lost = lost_connections(before, after)
+        if lost:
+            text = f"the host has lost {'; '.join(lost)} while this run attached containers; find out what removed it"
+            self._plan.warn("host_route_lost", f"{text}, and restore it where the host's network is configured")
+        if not self._added:
+            return
         shared, added = self._store.read_shared(), list(self._added.values())
-        footprints = record_footprints(shared, before, read_host(self._stores), added, self._in_use)
+        footprints = record_footprints(shared, before, after, added, self._in_use)
         for key in self._added:
             self._done[key].footprint = footprints[key]
             self._store.write(self._done[key])
         self._store.write_shared(shared)
-
-    def _report_lost_routes(self) -> None:
-        lost = lost_host_routes(self._routes, read_host_routes())
-        if lost:
-            text = f"the host has lost {'; '.join(lost)} while this run attached containers; find out what removed it"
-            self._plan.warn("host_route_lost", f"{text}, and restore it where the host's network is configured")
 
     def _try(self, read: Callable[[], Any], key: Optional[Key] = None) -> Any:
         try:

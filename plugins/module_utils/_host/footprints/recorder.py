@@ -9,8 +9,9 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Seq
 from ..firewall.chains import NO_POLICY, FoundChains, read_chains, survives
 from ..firewall.order import arranged
 from ..kernel.links import STACKED
-from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import BY_KERNEL, CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
+from ..netlink import LOCAL_TABLE
 from ..struct import struct
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .footprint import Footprint, Objects, SharedFootprints
@@ -18,6 +19,7 @@ from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
     IN_FIREWALL,
+    KINDS,
     LEASE,
     OF_INTERFACES,
     ON_INTERFACES,
@@ -66,7 +68,23 @@ def read_inside(sysctls: Optional[Iterable[str]] = None) -> Reading:
 
 def read_host(stores: Iterable[LeaseStore]) -> Reading:
     """Read the host. *stores* are those of host-local, (data dir, network). Raises HostError."""
-    return Reading({**read_objects(), **read_globals(), **read_stores(stores)}, read_chains())
+    return Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
+
+
+def lost_connections(before: Reading, after: Reading) -> List[str]:
+    """Return which addresses and routes of the host are gone, except of interfaces that are gone themselves."""
+    was, now = _connections(before.state), _connections(after.state)
+    return [name for name, device in was.items() if name not in now and (not device or ("link", device) in after.state)]
+
+
+def _connections(state: State) -> Dict[str, str]:
+    """Return the interfaces of addresses and routes, lasting or not, by their names."""
+    return {
+        f"the {KINDS[str(key[0])].name(key, one.value)}": device_of(key)
+        for key, one in state.items()
+        # The kernel makes and removes the routes of addresses itself.
+        if key[0] == "addr" or (key[0] == "route" and key[2] != LOCAL_TABLE and one.value["proto"] != BY_KERNEL)
+    }
 
 
 def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, KernelObject]:

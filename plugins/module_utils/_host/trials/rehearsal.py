@@ -27,7 +27,7 @@ from ..attachments.request import Key
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
-from ..firewall.chains import FoundChains, read_chains
+from ..firewall.chains import FoundChains
 from ..footprints.attribution import Attribution, Owner
 from ..footprints.footprint import Objects, key_of, objects_of, rows_of
 from ..footprints.object_kinds import LEASE, rules_by_chain
@@ -38,6 +38,7 @@ from ..footprints.recorder import (
     RecordedAdd,
     changes_inside,
     owned_changes,
+    read_host,
     read_inside,
     read_unusual,
 )
@@ -45,7 +46,7 @@ from ..footprints.rehearsed import Rehearsed
 from ..footprints.state import read_stores
 from ..json_text import parse_json
 from ..kernel.objects import ObjectKey, State, read_objects
-from ..kernel.sysctls import interface_defaults, read_globals, write_global
+from ..kernel.sysctls import interface_defaults, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, object_of, put_member, text_of
 from ..netns import Netns, visit
 from ..plan import workers_of
@@ -217,7 +218,7 @@ class Rehearsal:
         self._put_leases(stores)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config, attached.key.ifname)
-        before = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, FoundChains())
+        before = Reading({**read_inside(SWITCHES).state, **read_stores(stores)}, FoundChains())
         inner = visit([container], lambda: read_inside(sysctls))[netns]
         key = attached.key
         cni = CNIConfig(self._put_binaries(), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
@@ -233,7 +234,7 @@ class Rehearsal:
             return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config, key.ifname))
 
         inner_after, defaults = visit([container], read)[netns]
-        after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
+        after = read_host(stores)
         added = Attached(key, config, netns, attached.args, attached.capability_args, result)
         party = party_of(added, inner_after.state)
         owned = owned_changes(before, after, Attribution(after.state, [party], before.state), usual)
