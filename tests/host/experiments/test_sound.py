@@ -88,6 +88,18 @@ SOUND = {
     ),
     "comments with brackets": ([BRIDGE], "iptables -A FORWARD -m comment --comment 'a [b] c' -j ACCEPT", "1.0.0"),
     "a name that needs quotes": ([BRIDGE], "ip link add 'pw\"x' type veth peer name pwxother", "1.0.0"),
+    "other containers, and the limit of one": (
+        [BRIDGE],
+        """
+        ip link add pwxbr0 up type bridge
+        for number in 1 2 3; do
+          ip netns add pwxpod$number; ip link add pwxend$number type veth peer name eth0 netns pwxpod$number
+          ip link set pwxend$number master pwxbr0 up
+        done
+        tc qdisc add dev pwxend2 root tbf rate 1mbit burst 32kbit latency 400ms
+        """,
+        "1.0.0",
+    ),
     "IPv6 is off": ([BRIDGE], "sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1", "1.0.0"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import shutil
-from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .. import commands
 from ..errors import HostError
@@ -159,15 +159,15 @@ def read_iptables(found: FoundChains, backend: str, family: str, has_tables: boo
     return parse_iptables(found, backend, family, dump)
 
 
-def dump_iptables(backend: str, family: str, has_tables: bool = True) -> str:
-    """Return what iptables-save prints, "" if there are no tables. Raises HostError."""
+def dump_iptables(backend: str, family: str, has_tables: bool = True, options: Sequence[str] = ()) -> str:
+    """Return what iptables-save prints with *options*, "" if there are no tables. Raises HostError."""
     if not _may_have_tables(backend, family):
         return ""
     save = tool(backend, family, "save")
     if save is None:
         text = f"{FAMILIES[family]}-save of {backend} is not installed; install it (package iptables)"
         raise HostError(text, code=NOT_INSTALLED)
-    return printed([save]) if has_tables else ""
+    return printed([save, *options]) if has_tables else ""
 
 
 def printed(argv: List[str], stdin: bytes = b"") -> str:

@@ -154,7 +154,7 @@ class Experiment:
             for name in types_of([dict(plugin) for plugin in self._subject.plugins])
         ]
         leases = sorted(self._files.items())
-        given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest()]
+        given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest]
         return Memory(_MEMORY, _name(self._subject), repr(given))
 
     # ---- in the private host
@@ -174,7 +174,7 @@ class Experiment:
         cni = CNIConfig(
             list(self._subject.bin_dirs), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor()
         )
-        rules = set(FirewallDump().lines)
+        rules = set(self._host.firewall.lines)
         runtimes: List[RuntimeConf] = []
         results: List[Dict[str, Any]] = []
         failed: Optional[Failure] = None

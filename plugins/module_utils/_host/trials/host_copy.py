@@ -15,21 +15,23 @@ import os
 import shutil
 import socket
 import struct
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from functools import cached_property
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
 from ..addresses import family_of
 from ..errors import HostError
 from ..firewall.dump import FirewallDump
+from ..footprints.recorder import device_of
 from ..kernel.links import NotInPlace
-from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, read_objects
+from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, member_of, text_of
 from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
 from ..netns import Netns, visit
 from .packets import OUTSIDE
-from .surroundings import make_bridge
+from .surroundings import make_bridges
 
 # Those with the lowest indexes are made: the host's own, and not each container's.
 _MOST_LINKS = 64
@@ -63,7 +65,7 @@ class HostCopy:
     """
 
     def __init__(self) -> None:
-        self.state = read_objects()
+        self.state = _without_ports(read_objects())
         self.sysctls = read_globals()
         self.defaults = interface_defaults()
         self.firewall = FirewallDump()
@@ -94,6 +96,7 @@ class HostCopy:
             elif key[0] == "link" and _has_xdp(found):
                 yield "XDP programs are"
 
+    @cached_property
     def digest(self) -> bytes:
         """Return a digest of all that was read."""
         objects = sorted(f"{key} {found.value}" for key, found in self.state.items() if key[0] not in ("neigh", "fdb"))
@@ -165,8 +168,8 @@ class HostCopy:
         bridges = [name for name in self.links if self.state["link", name].value["kind"] == "bridge"]
         with outside, Dumps() as dumps:
             dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
+            make_bridges({name: self.state["link", name] for name in bridges})
             for name in bridges:
-                make_bridge(name, self.state["link", name])
                 # Else its ports would forward nothing for half a minute.
                 with contextlib.suppress(OSError), open(f"/sys/class/net/{name}/bridge/stp_state", "w") as stream:
                     stream.write("0")
@@ -362,6 +365,19 @@ def _answer(
                 # The kernel may have no IPv6.
                 with contextlib.suppress(OSError):
                     dumps.change(_NEW_ROUTE, head + pack_attribute(4, _u32(indexes[peer])), CREATE)
+
+
+def _without_ports(state: State) -> State:
+    """Return *state* with one port of each bridge among those that lead to containers: nothing that is tried passes."""
+    addressed = {key[1] for key in state if key[0] == "addr" and not str(key[2]).startswith("fe80:")}
+    first: Dict[str, str] = {}
+    others: Set[str] = set()
+    for (kind, name, *_rest), link in state.items():
+        if kind == "link" and link.value["master"]:
+            is_first = first.setdefault(link.value["master"], str(name)) == name
+            if not (is_first or name in addressed) and link.value["kind"] == "veth" and link.peer[1]:
+                others.add(str(name))
+    return {key: found for key, found in state.items() if device_of(key) not in others}
 
 
 def _has_xdp(link: KernelObject) -> bool:

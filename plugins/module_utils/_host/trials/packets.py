@@ -10,13 +10,27 @@ import select
 import socket
 import struct
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
 from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
 from ..addresses import family_of, result_addresses, result_macs
 from ..errors import HostError
-from ..firewall.chains import FAMILIES, LEGACY, printed, tool
+from ..firewall.chains import FAMILIES, LEGACY, dump_iptables, printed
 from ..kernel.sysctls import read_globals, write_global
 from ..kinds import member_of, text_of
 from ..netns import Netns, visit
@@ -209,6 +223,7 @@ class Trace(Attempt):
         super().__init__(DEADLINE)
         self._nft = commands.find_command("nft")
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER)
+        self._traced: List[str] = []
         self._aside: Set[Optional[bytes]] = set()
         self._dropping: List[Tuple[str, str, str, int]] = []
         self._legacy: Dict[str, int] = {}
@@ -216,18 +231,29 @@ class Trace(Attempt):
     def __enter__(self) -> Trace:
         self._socket.bind((0, 1 << _TRACE_GROUP - 1))
         self._socket.setblocking(False)
-        # A kernel may lack some family.
-        for family, hooks in _TRACED.items() if self._nft is not None else ():
+        if self._nft is None:
+            return self
+        tables = {}
+        for family, hooks in _TRACED.items():
             chains = "\n".join(f"chain {hook} {{ type filter hook {hook} {_FIRST} }}" for hook in hooks)
-            with contextlib.suppress(HostError):
-                printed([str(self._nft), "-f", "-"], f"table {family} podwire_trace {{\n{chains}\n}}\n".encode())
+            tables[family] = f"table {family} podwire_trace {{\n{chains}\n}}"
+        # A kernel may lack some family.
+        whole = self._change(tables.values())
+        self._traced = [family for family, table in tables.items() if whole or self._change([table])]
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._socket.close()
-        for family in _TRACED if self._nft is not None else ():
-            with contextlib.suppress(HostError):
-                printed([str(self._nft), "delete", "table", family, "podwire_trace"])
+        if self._traced:
+            self._change(f"delete table {family} podwire_trace" for family in self._traced)
+
+    def _change(self, commands: Iterable[str]) -> bool:
+        """Let nft make all changes or none; tell whether it made them."""
+        try:
+            printed([str(self._nft), "-f", "-"], "\n".join([*commands, ""]).encode())
+        except HostError:
+            return False
+        return True
 
     def begin(self) -> None:
         """Begin an attempt."""
@@ -316,8 +342,7 @@ def _legacy_counters() -> Dict[str, int]:
     found = {}
     for family in FAMILIES:
         with contextlib.suppress(HostError):
-            path = tool(LEGACY, family, "save")
-            for line in printed([path, "-c"]).splitlines() if path is not None else ():
+            for line in dump_iptables(LEGACY, family, options=["-c"]).splitlines():
                 counters, _space, rule = line.partition(" ") if line.startswith("[") else ("", "", line)
                 if line.startswith(":") and " DROP " in line:
                     rule, _space, counters = line.rpartition(" ")

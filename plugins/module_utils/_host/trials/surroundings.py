@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
 from ..footprints.object_kinds import HOST
-from ..kernel.objects import LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import LINK, ROUTE, KernelObject, State, read_objects
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, text_of
 from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
@@ -58,8 +58,7 @@ class Surroundings:
         """Make them in this thread's namespace."""
         self._make_parents()
         # If an ADD needs them to be up, or to have addresses, it sets that, and the rehearsal shows it.
-        for name, bridge in self.bridges.items():
-            make_bridge(name, bridge)
+        make_bridges(self.bridges)
 
     def _make_parents(self) -> None:
         """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
@@ -78,15 +77,18 @@ class Surroundings:
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
 
 
-def make_bridge(name: str, bridge: KernelObject) -> None:
-    """Make a bridge of the host with its settings, which no ADD chooses, in this thread's namespace. It is down."""
-    key: ObjectKey = ("link", name)
-    bridge = bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
-    for _made in range(2):
+def make_bridges(bridges: Mapping[str, KernelObject]) -> None:
+    """Make bridges of the host with their settings, which no ADD chooses, in this thread's namespace. They are down."""
+    made: State = {
+        ("link", name): bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
+        for name, bridge in bridges.items()
+    }
+    for _made in range(2 if made else 0):
         # A new bridge gets its settings when it is there.
-        present = read_objects().get(key)
-        with Writer(HOST, {HOST: {key: bridge}}, {}) as writer:
-            writer.put(key, bridge, present.value if present is not None else None)
+        present = read_objects()
+        with Writer(HOST, {HOST: made}, {}) as writer:
+            for key, bridge in made.items():
+                writer.put(key, bridge, present[key].value if key in present else None)
 
 
 def _is_default(route: Route) -> bool:
