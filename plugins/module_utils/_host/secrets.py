@@ -10,35 +10,42 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import AbstractSet, Any, Callable, Dict, List, Match, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, FrozenSet, List, Match, Set, Tuple
 
 MASK = "********"
+
+
+def _words(text: str) -> FrozenSet[str]:
+    return frozenset(text.split())
+
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Compounds are often written without a separator: authtoken, dbpassword.
 _SECRET = re.compile(r".*(password|passwd|passphrase|passcode|secret|token|credential)s?|creds|bearer|authorization")
 # These are parts of other names, too (pass_through), and count only at the end.
-_SECRET_AT_END = re.compile(r"cookies?|cred|jwt|otp|pass|pin|psks?|pwd?")
+_SECRET_AT_END = _words("cookie cookies cred jwt otp pass pin psk psks pw pwd")
 _COMPOUND_KEY = re.compile(
     r"(access|account|api|auth|ca|client|encrypt|encryption|host|license|master|pass|(pre)?shared|priv|private|secret"
     r"|server|sign|signing|ssh|ssl|tls|wg)keys?"
 )
 # A last word that says how a secret is written, not what it is.
-_ENCODING = re.compile(
-    r"b|base|contents?|data|decoded|der|encoded|hash|hex|json|pem|plain|plaintext|raw|string|text|values?"
+_ENCODING = _words(
+    """b base content contents data decoded der encoded hash hex json pem plain plaintext raw string text value
+    values"""
 )
 # A last word for something about a secret that does not give the secret away.
-_ABOUT = re.compile(
-    r"alg|algorithm|audience|bits|bucket|burst|bytes|class|count|dir|directory|disabled|enabled|endpoint|expiration"
-    r"|expires|expiry|file|filename|files|format|header|helper|host|interval|issuer|kind|label|length|lifetime|limit|max"
-    r"|method|min|mode|mount|names?|namespaces?|paths?|period|plugin|policy|port|prefix|provider|rate|refs?|reference"
-    r"|renewal|required|review|rotation|rules|scopes?|seconds?|server|service|size|socket|source|status|strength|suffix"
-    r"|through|timeout|ttl|types?|uri|url|user|username|version"
+_ABOUT = _words(
+    """alg algorithm audience bits bucket burst bytes class count dir directory disabled enabled endpoint
+    expiration expires expiry file filename files format header helper host interval issuer kind label
+    length lifetime limit max method min mode mount name names namespace namespaces path paths period plugin
+    policy port prefix provider rate ref refs reference renewal required review rotation rules scope scopes
+    second seconds server service size socket source status strength suffix through timeout ttl type types
+    uri url user username version"""
 )
 # Keys that are no secrets: public_key, primary_key, authorized_keys.
-_OPEN_KEY = re.compile(
-    r"annotation|authorized|cache|column|composite|field|foreign|group|hash|hot|index|known|label|lookup|map|node|object"
-    r"|partition|primary|pub|public|routing|row|sort|trusted|unique"
+_OPEN_KEY = _words(
+    """annotation authorized cache column composite field foreign group hash hot index known label lookup map node
+    object partition primary pub public routing row sort trusted unique"""
 )
 _PLAIN_PATH = re.compile(r"/(etc|var|run|opt|usr|root|home|srv|mnt|tmp)(/[\w.@+-]+)+")
 _PATH = re.compile(r"/.*|[\w.@+-]{1,64}")
@@ -51,12 +58,11 @@ _VALUE = r"""(?P<value>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|(?:(?:Bearer|Ba
 # Of an object or a list, and not of a text that only begins with brackets.
 _OPENING = r"[\[{](?!\s*[\]}][^\s,;&}\]])"
 _BEFORE = rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*)"""
-_PAIR = re.compile(rf"{_BEFORE}(?!{_OPENING}){_VALUE}")
-_NESTED = re.compile(rf"{_BEFORE}(?P<opening>{_OPENING})(?!\s*[\]}}])")
-_TOKEN = re.compile(r"""[\[{\]}]|"(?P<text>(?:\\.|[^"\\\n])*)"?(?P<colon>\s*:)?""")
-_LABELLED = re.compile(
-    rf"""(?P<head>\bname["']?\s*:\s*["']?{_KEY}["']?\s*,\s*["']?value["']?\s*:\s*){_VALUE}""", re.IGNORECASE
-)
+# Few runs need these, which take milliseconds to compile.
+_PAIR = rf"{_BEFORE}(?!{_OPENING}){_VALUE}"
+_NESTED = rf"{_BEFORE}(?P<opening>{_OPENING})(?!\s*[\]}}])"
+_TOKEN = r"""[\[{\]}]|"(?P<text>(?:\\.|[^"\\\n])*)"?(?P<colon>\s*:)?"""
+_LABELLED = rf"""(?i)(?P<head>\bname["']?\s*:\s*["']?{_KEY}["']?\s*,\s*["']?value["']?\s*:\s*){_VALUE}"""
 _ASSIGNMENT = re.compile(rf"(?P<head>(?<![\w.])(?:--?)?{_KEY}=){_VALUE}")
 # --token x, and "--token", "x"
 _OPTION = re.compile(rf"""(?P<head>(?<![\w-])--?{_KEY}(?:\s+|["']\s*,\s*))(?!["']?-){_VALUE}""")
@@ -99,19 +105,19 @@ def is_secret(key: str, value: Any) -> bool:
 def _kind(key: str) -> str:
     """Return what a key says about its value: ``secret``, or ``kubeconfig``, ``auth`` and ``key`` for some values."""
     words = [word.lower() for word in _WORD.findall(key)]
-    while len(words) > 1 and _ENCODING.fullmatch(words[-1]):
+    while len(words) > 1 and words[-1] in _ENCODING:
         words.pop()
-    if not words or _ABOUT.fullmatch(words[-1]) or words[0] in ("max", "min", "num"):
+    if not words or words[-1] in _ABOUT or words[0] in ("max", "min", "num"):
         return ""
     last = words[-1]
-    if _SECRET_AT_END.fullmatch(last) or any(_SECRET.fullmatch(word) for word in words):
+    if last in _SECRET_AT_END or any(_SECRET.fullmatch(word) for word in words):
         return "secret"
     if "kubeconfig" in "".join(words):
         return "kubeconfig"
     if last == "auth":
         return "auth"
     is_key = last in ("key", "keys") or _COMPOUND_KEY.fullmatch(last)
-    return "key" if is_key and not any(_OPEN_KEY.fullmatch(word) for word in words) else ""
+    return "key" if is_key and _OPEN_KEY.isdisjoint(words) else ""
 
 
 def mask(value: Any) -> Any:
@@ -209,14 +215,14 @@ def _masked_json(text: str, found: Set[str]) -> str:
 def _masked_text(text: str, found: Set[str]) -> str:
     replace = _without_value(found)
     text = _without_nested(text, found)
-    return _masked_parts(_PAIR.sub(replace, _LABELLED.sub(replace, text)), found)
+    return _masked_parts(re.sub(_PAIR, replace, re.sub(_LABELLED, replace, text)), found)
 
 
 def _without_nested(text: str, found: Set[str]) -> str:
     """Return *text*, which is not JSON, without the objects and lists under secret keys."""
     parts = []
     end = 0
-    for match in _NESTED.finditer(text):
+    for match in re.finditer(_NESTED, text):
         nested = [""] if match.group("opening") == "[" else {"": ""}
         if match.start() >= end and is_secret(match.group("key"), nested):
             parts += [text[end : match.end("head")], MASK]
@@ -227,7 +233,7 @@ def _without_nested(text: str, found: Set[str]) -> str:
 def _end_of(text: str, start: int, found: Set[str]) -> int:
     """Return where the object or list at *start* ends, and add its texts to *found*. What is not closed has no end."""
     depth = 0
-    for match in _TOKEN.finditer(text, start):
+    for match in re.compile(_TOKEN).finditer(text, start):
         if match.group("text") is None:
             depth += 1 if match.group() in "[{" else -1
         elif not match.group("colon"):
