@@ -58,7 +58,7 @@ _VALUE = r"""(?P<value>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|(?:(?:Bearer|Ba
 # Of an object or a list, and not of a text that only begins with brackets.
 _OPENING = r"[\[{](?!\s*[\]}][^\s,;&}\]])"
 _BEFORE = rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*)"""
-# Few runs need these, which take milliseconds to compile.
+# Compiled by the few runs that need them.
 _PAIR = rf"{_BEFORE}(?!{_OPENING}){_VALUE}"
 _NESTED = rf"{_BEFORE}(?P<opening>{_OPENING})(?!\s*[\]}}])"
 _TOKEN = r"""[\[{\]}]|"(?P<text>(?:\\.|[^"\\\n])*)"?(?P<colon>\s*:)?"""

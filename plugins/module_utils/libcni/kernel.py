@@ -173,7 +173,7 @@ def _call_libc(function: str, *arguments: int) -> None:
 
 @lru_cache(maxsize=None)
 def _libc() -> t.Any:
-    # Costs memory, and is needed only where namespaces are entered.
+    # Imported late: it costs memory.
     import ctypes
 
     return ctypes.CDLL(None, use_errno=True)
