@@ -7,7 +7,8 @@ from typing import Any, Callable, Iterator
 
 from ...module_utils._host.problems import ERROR, WARNING
 from .fault import Fault
-from .formats import cidr, ip
+from .formats import Network, cidr, ip
+from .templates import is_placeholder
 
 # Plugins that create the container's interface and never a bridge.
 _WITHOUT_BRIDGE = frozenset(("ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "loopback", "sriov"))
@@ -104,8 +105,31 @@ def _tuning(plugin: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(ERROR, "schema", text, ("args", "cni", "sysctl"))
 
 
+def _ovn(plugin: dict[str, Any]) -> Iterator[Fault]:
+    """Yield networks that OVN-Kubernetes cannot read, and those that are not in one of ``subnets``."""
+    subnets: list[Network] = []
+    for key in ("subnets", "excludeSubnets", "reservedSubnets", "infrastructureSubnets"):
+        for text in filter(None, map(str.strip, plugin.get(key, "").split(","))):
+            try:
+                # A third part is the length for a node.
+                network = cidr("/".join(text.split("/")[:2]))
+            except ValueError as error:
+                code = "template" if is_placeholder(text) else "schema"
+                yield Fault(ERROR, code, f"ovn-k8s-cni-overlay: {key} has {text!r}, which {error}", (key,))
+                return
+            if key == "subnets":
+                subnets.append(network)
+            elif subnets and not any(
+                network.prefixlen >= subnet.prefixlen and network.supernet(new_prefix=subnet.prefixlen) == subnet
+                for subnet in subnets
+            ):
+                message = f"OVN-Kubernetes refuses {text} in {key}, because subnets does not contain it; write a part"
+                yield Fault(ERROR, "schema", message, (key,))
+
+
 _PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Fault]]] = {
     "bridge": _bridge,
+    "ovn-k8s-cni-overlay": _ovn,
     "portmap": _portmap,
     "sbr": _sbr,
     "tuning": _tuning,
