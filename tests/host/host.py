@@ -299,6 +299,15 @@ def sh(script: str, check: bool = True) -> str:
 PATIENCE = float(os.environ.get("PODWIRE_PATIENCE") or 1)
 
 
+def with_iptables(kind: str, folder: Path) -> str:
+    """Make *folder* with iptables commands of a kind. Returns the PATH that begins with it."""
+    folder.mkdir()
+    for family in ("iptables", "ip6tables"):
+        for verb in ("", "-save", "-restore"):
+            (folder / f"{family}{verb}").symlink_to(f"/usr/sbin/{family}-{kind}{verb}")
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """Return what *condition* returns as soon as that is true, and fail if it is not in time."""
     seconds *= PATIENCE

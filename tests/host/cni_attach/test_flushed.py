@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import sh, with_iptables
 
 RACE = """\
 #!/bin/sh
@@ -59,11 +59,10 @@ def no_iptables():
 def paths(work, kind):
     """Values of PATH by what they have: iptables of the kind, one that loses a race, none, or one that fails."""
     folders = {name: work / f"path-{name}" for name in ("kind", "race", "broken")}
-    for folder in folders.values():
-        folder.mkdir()
+    of_kind = with_iptables(kind, folders["kind"])
+    for name in ("race", "broken"):
+        folders[name].mkdir()
     for family in ("iptables", "ip6tables"):
-        for verb in ("", "-save", "-restore"):
-            (folders["kind"] / f"{family}{verb}").symlink_to(f"/usr/sbin/{family}-{kind}{verb}")
         (folders["broken"] / family).symlink_to("/bin/false")
     # It says, the first time, that another process has just made the chain CNI-ADMIN.
     race = folders["race"] / "iptables"
@@ -71,8 +70,8 @@ def paths(work, kind):
     race.chmod(0o755)
     usual = os.environ["PATH"]
     return {
-        "kind": f"{folders['kind']}:{usual}",
-        "race": f"{folders['race']}:{folders['kind']}:{usual}",
+        "kind": of_kind,
+        "race": f"{folders['race']}:{of_kind}",
         "none": usual,
         "broken": f"{folders['broken']}:{usual}",
     }

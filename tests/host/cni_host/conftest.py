@@ -54,6 +54,11 @@ ip -n pwh-job route delete default
 @pytest.fixture(autouse=True)
 def _empty_host(generation):
     yield
+    empty()
+
+
+def empty():
+    """Remove what the tests make on a host."""
     sh(REMOVE)
     wait_until(lambda: not sh("ip link show type veth"))
     sh(

@@ -22,13 +22,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.modules import cni_host
-from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
-    BIN_DIR,
-    BREAKS,
-    CONF_DIR,
-    REMOVE,
-    network,
-)
+from ansible_collections.podwire.cni.tests.host.cni_host.conftest import BIN_DIR, BREAKS, CONF_DIR, empty, network
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools import sample
 
@@ -235,19 +229,6 @@ def kill_and_converge(arguments, pieces, prepare, expected):
         result, _calls = module(arguments)
         assert not result.get("failed") and not result["changed"], (where, result.get("msg"), result["plan"])
     return found
-
-
-def empty():
-    sh(REMOVE)
-    wait_until(lambda: not sh("ip link show type veth"))
-    sh(
-        """
-        shopt -s nullglob
-        for bridge in /sys/class/net/pwh*; do ip link delete "${bridge##*/}"; done
-        nft flush ruleset
-        rm -rf /etc/cni /opt/cni /var/lib/cni /var/lib/podwire /run/podwire-cni
-        """
-    )
 
 
 @pytest.fixture

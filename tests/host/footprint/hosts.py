@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import put_back_all
 from ansible_collections.podwire.cni.tests.host.footprint.facts import Facts, read_facts
 from ansible_collections.podwire.cni.tests.host.footprint.site import flush_legacy, links
-from ansible_collections.podwire.cni.tests.host.host import Host, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import Host, sh, wait_until, with_iptables
 
 BRIDGE, MADE, UPLINK = "br0", "cni7", "up0"
 # Container IDs and networks that are also words of rules, tables and chains.
@@ -58,21 +58,13 @@ class GeneratedHost:
         self.cache = work / "cache"
         defaults = {"bin_dirs": [str(generations[self.generation])], "cache_dir": str(self.cache)}
         self.host = host.with_defaults(conf_dir=str(conf_dir), **defaults)
-        self._environment = {"PATH": f"{self._tools()}:{os.environ['PATH']}"}
+        # A rehearsal hides /run.
+        self._environment = {"PATH": with_iptables(self.backend, Path("/opt/pwu-path"))}
         self._sysctls = _sysctls()
         self._links = set(links())
         self.networks: dict[str, dict[str, Any]] = {}
         self.containers: list[dict[str, Any]] = []
         self.attached: set[str] = set()
-
-    def _tools(self) -> Path:
-        # A rehearsal hides /run.
-        folder = Path("/opt/pwu-path")
-        folder.mkdir()
-        for family in ("iptables", "ip6tables"):
-            for verb in ("", "-save", "-restore"):
-                (folder / f"{family}{verb}").symlink_to(f"/usr/sbin/{family}-{self.backend}{verb}")
-        return folder
 
     def _sh(self, script: str, check: bool = True) -> None:
         self.log.append(script)

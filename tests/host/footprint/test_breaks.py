@@ -19,6 +19,7 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, CHAINS
 from ansible_collections.podwire.cni.tests.host.footprint.site import OUTSIDE, SILENCE, links
+from ansible_collections.podwire.cni.tests.host.host import with_iptables
 from ansible_collections.podwire.cni.tests.tools import sample
 
 WANTED = os.environ.get("PODWIRE_BREAKS", "0")
@@ -61,12 +62,7 @@ def environment(work):
     """The environment of a host whose command iptables is of a kind."""
 
     def make(kind):
-        folder = work / f"path-{kind}"
-        folder.mkdir(exist_ok=True)
-        for family in ("iptables", "ip6tables"):
-            for verb in ("", "-save", "-restore"):
-                (folder / f"{family}{verb}").symlink_to(f"/usr/sbin/{family}-{kind}{verb}")
-        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+        return {"PATH": with_iptables(kind, work / f"path-{kind}")}
 
     return make
 
