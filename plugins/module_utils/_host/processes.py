@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from functools import lru_cache
 from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .errors import HostError
@@ -115,6 +116,12 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
         finally:
             os.close(directory)
     return found
+
+
+@lru_cache(maxsize=None)
+def is_running(name: str) -> bool:
+    """Tell whether root runs the program *name*; each plugin of a run gets the same answer, as it takes a walk."""
+    return bool(processes(name))
 
 
 def open_root(process: Process) -> int:

@@ -458,9 +458,9 @@ def _is_whole_truth(config: NetworkConfigList) -> bool:
     if all(backend == "iptables" for backend in walls):
         return True
     # Imported late: few networks have the plugin.
-    from ..processes import processes
+    from ..processes import is_running
 
-    return not processes("firewalld")
+    return not is_running("firewalld")
 
 
 def ifname_in_use(key: Key, netns: str) -> str:

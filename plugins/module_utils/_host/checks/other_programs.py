@@ -18,7 +18,7 @@ from ..firewall.tools import FIREWALLD
 from ..kinds import bridge_of, member_of, object_of, text_of
 from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
-from ..processes import processes
+from ..processes import is_running
 from ..ranges import ranges_of
 
 # systemd.network(5), sysctl.d(5), firewalld.zone(5): a name in an earlier folder replaces that of a later one.
@@ -135,7 +135,7 @@ def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
 
 def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
     """Yield the interfaces that NetworkManager says it manages: existing ones, as its rules for new ones are many."""
-    command = find_command("nmcli") if processes("NetworkManager") else None
+    command = find_command("nmcli") if is_running("NetworkManager") else None
     if command is None:
         return
     try:
@@ -209,7 +209,7 @@ def _dotted(key: str) -> str:
 
 
 def _zone(plugin: Mapping[str, object]) -> Iterator[Finding]:
-    if text_of(plugin, "backend") in ("iptables", "nftables") or not processes(FIREWALLD):
+    if text_of(plugin, "backend") in ("iptables", "nftables") or not is_running(FIREWALLD):
         return
     zone = text_of(plugin, "firewalldzone") or _ZONE
     if not any(os.path.exists(f"{folder}/{zone}.xml") for folder in _ZONES):

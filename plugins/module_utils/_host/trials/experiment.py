@@ -27,7 +27,7 @@ from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_
 from ..netlink import host_addresses, links
 from ..netns import Netns, visit
 from ..plan import workers_of
-from ..processes import processes
+from ..processes import is_running
 from ..secrets import one_line, scrub, secrets_of
 from .host_copy import HostCopy
 from .memory import Memory, forget
@@ -322,7 +322,7 @@ def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
             return f"what the plugin {name} talks to cannot be copied"
     if ipam == HOST_LOCAL and not lease_dir(plugin):
         return "the dataDir of host-local is not an absolute path"
-    if kind == "firewall" and text_of(plugin, "backend") != "iptables" and processes("firewalld"):
+    if kind == "firewall" and text_of(plugin, "backend") != "iptables" and is_running("firewalld"):
         return "firewalld cannot be copied"
     return why_not_apart(plugin)
 

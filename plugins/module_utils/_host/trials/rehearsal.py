@@ -50,7 +50,7 @@ from ..kernel.sysctls import interface_defaults, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, object_of, put_member, text_of
 from ..netns import Netns, visit
 from ..plan import workers_of
-from ..processes import processes
+from ..processes import is_running
 from ..secrets import one_line, scrub, secrets_of
 from .memory import Memory, forget
 from .private_host import STORE, new_netns, why_not_apart, work_apart
@@ -142,7 +142,7 @@ class Rehearsal:
         kept = []
         for plugin in raw["plugins"]:
             kind = text_of(plugin, "type")
-            if kind == "firewall" and text_of(plugin, "backend") != "iptables" and processes("firewalld"):
+            if kind == "firewall" and text_of(plugin, "backend") != "iptables" and is_running("firewalld"):
                 self.partly = "the rules that firewalld keeps for it are not compared"
                 continue
             if kind == "tuning":

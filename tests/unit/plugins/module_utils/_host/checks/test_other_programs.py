@@ -7,7 +7,6 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import other_programs
 from ansible_collections.podwire.cni.plugins.module_utils._host.commands import Done
-from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 
 IPAM = {"type": "host-local", "ranges": [[{"subnet": "10.1.0.0/24"}], [{"subnet": "fd01::/64"}]]}
 BRIDGE = {"type": "bridge", "bridge": "cni0", "isGateway": True, "ipam": IPAM}
@@ -23,7 +22,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.setattr(other_programs, "_SYSCTL_CONF", str(tmp_path / "etc" / "sysctl.conf"))
     monkeypatch.setattr(other_programs, "_NETWORKD", str(tmp_path / "state"))
     monkeypatch.setattr(other_programs, "_ZONES", (str(tmp_path / "zones"),))
-    monkeypatch.setattr(other_programs, "processes", lambda *_names: [])
+    monkeypatch.setattr(other_programs, "is_running", lambda _name: False)
 
     def write(texts):
         for name, text in texts.items():
@@ -155,7 +154,7 @@ def test_only_networks_that_are_forwarded_need_it(files):
     ],
 )
 def test_networkmanager_is_asked(files, monkeypatch, states, taken):
-    monkeypatch.setattr(other_programs, "processes", lambda *names: [Process(1, list(names), names[0])])
+    monkeypatch.setattr(other_programs, "is_running", lambda _name: True)
     monkeypatch.setattr(other_programs, "find_command", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(other_programs, "run_command", lambda _argv, _timeout: Done(0, states.encode(), ""))
     assert told(BRIDGE) == ([("taken_over", "warning")] if taken else [])
@@ -164,9 +163,7 @@ def test_networkmanager_is_asked(files, monkeypatch, states, taken):
 def test_firewalld_has_to_have_the_zone(files, monkeypatch):
     firewall = {"type": "firewall"}
     assert told(firewall) == []
-    monkeypatch.setattr(
-        other_programs, "processes", lambda *names: [Process(1, ["firewalld"])] if "firewalld" in names else []
-    )
+    monkeypatch.setattr(other_programs, "is_running", lambda name: name == "firewalld")
     assert told(firewall) == [("no_zone", "error")]
     assert told({**firewall, "backend": "iptables"}) == []
     files({"zones/trusted.xml": ""})
