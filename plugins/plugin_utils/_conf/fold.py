@@ -111,7 +111,8 @@ class Folded:
         if isinstance(since, dict):
             since = since.get(member) if isinstance(member, str) else None
         if shape.deprecated:
-            what = shape.deprecated[:1].lower() + shape.deprecated[1:]
+            what = shape.deprecated
+            what = what[:1].lower() + what[1:] if what[1:2].islower() else what
             text = f"{self._owner}: {key} is for old releases only: {what}"
             self._note(INFO, "deprecated_key", text, path)
         if since is not None:

@@ -185,6 +185,9 @@ class CheckedNads:
             if isinstance(named, dict) and isinstance(named.get("name"), str):
                 # An operator makes a manifest of this name, or one is meant.
                 names[pointer] = names[(*pointer, "spec")] = named["name"]
+            elif isinstance(value, dict) and "op" in value and value.get("path") == "/spec/config":
+                # The object that the patch changes has one.
+                names[pointer] = "network"
             wrong = _misspelled(value) if isinstance(value, dict) and not pointer else None
             if wrong is not None:
                 text = f"{wrong} is {shown(value[wrong])}; write kind: {KIND}"

@@ -251,6 +251,10 @@ def test_a_network_in_another_object_has_the_name_of_it(lint_files):
     text = nad(f"'{MACVLAN}'").replace("NetworkAttachmentDefinition", "NetworkDefinition")
     assert lint_files({"a.yaml": text}) == []
     assert codes(lint_files({"a.yaml": text.replace("  name: storage\n", "  labels: {}\n")})) == ["no_name"]
+    patch = f"- op: replace\n  path: /spec/config\n  value: '{MACVLAN}'\n"
+    assert lint_files({"a.yaml": patch}) == []
+    assert codes(lint_files({"a.yaml": patch.replace("spec", "data")})) == ["no_name"]
+    assert codes(lint_files({"a.yaml": patch.replace("bridge", "brigde")})) == ["schema"]
 
 
 def test_the_value_of_a_wrong_key_does_not_matter(lint_files):

@@ -364,6 +364,8 @@ def test_a_newer_release_may_know_more_keys_so_the_message_says_so(problems):
 
 
 def test_keys_of_old_releases_are_an_info(problems):
+    ((*_place, message),) = problems({"type": "calico", "policy": {"k8s_api_root": "https://10.96.0.1:443"}})
+    assert "only: URL of" in message
     ipam = {"type": "whereabouts", "range": "10.1.0.0/24", "etcd_host": "192.0.2.1"}
     ((level, code, pointer, message),) = problems({"type": "macvlan", "ipam": ipam})
     assert (level, code, pointer) == ("info", "deprecated_key", "/ipam/etcd_host")
