@@ -371,7 +371,7 @@ class Procedure:
         if result.get("changed"):
             said = " and ".join(f"{name}: {self._settings.value(name)}" for name in names)
             self._warnings.append(
-                f"write {said} into the inventory (group_vars), or the next run goes back to what it says"
+                f"write {said} into the inventory (group_vars), or the next run restores what it says now"
             )
         return {**result, **tested}
 

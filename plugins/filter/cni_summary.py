@@ -83,7 +83,7 @@ def _notes(results: Mapping[str, Mapping[str, Any]], inventory: Sequence[str]) -
     ranked = sorted(notes.items(), key=lambda note: (note[0][0], -len(note[1])))
     shown = [f"{names_of(list(dict.fromkeys(hosts)))}: {words}" for (_rank, words), hosts in ranked[:_MOST_NOTES]]
     if len(ranked) > len(shown):
-        shown.append(f"and {len(ranked) - len(shown)} more, which the results of the hosts have (-v prints them)")
+        shown.append(f"and {len(ranked) - len(shown)} more, in the results of the hosts (-v prints them)")
     waiting = [host for host, result in results.items() if "before" in result and rows(result.get("left"))]
     command = Commands(inventory).playbook("remediate", waiting, cni_remediate_classes=[SAFE, DISRUPTIVE])
     return [*shown, *([f"to repair what is left: {command}"] if command else [])]

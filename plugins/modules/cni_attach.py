@@ -33,8 +33,9 @@ options:
     type: int
   on_drift:
     description:
-      - What to do about an attachment that has drifted. Drift is what of its footprint is no longer so, what the ADD
-        changed in the container and on the host, or a CHECK that fails although it once passed (see O(check)).
+      - What to do about an attachment that has drifted. It has drifted if an object of its footprint (what the ADD
+        changed in the container and on the host) is gone or has changed, or if CHECK fails although it once passed (see
+        O(check)).
       - V(report) issues a warning and leaves the attachment alone.
       - V(repair) puts lost objects back in place. If that is not possible, it detaches and attaches again, which
         interrupts its traffic. If the network has the capability C(ips), the ADD requests the same addresses.
@@ -48,12 +49,12 @@ options:
   check:
     description:
       - When to run the CNI command CHECK, after an ADD and for an attachment whose footprint is as recorded.
-      - V(auto) runs it where a footprint is incomplete. This concerns plugins that are not reference
-        plugins, for C(dhcp), for C(firewall) while firewalld runs, and for C(tuning) with sysctls of neighbours or
-        of an interface that is not called C(IFNAME).
-      - V(always) runs it for each attachment. V(never) runs none.
-      - A CHECK that can never pass is known by its failure after the ADD. So with V(always), it is drift of an
-        attachment that was made with another value, until that is attached again.
+      - V(auto) runs it where a footprint is incomplete. This concerns plugins that are not reference plugins, C(dhcp),
+        C(firewall) while firewalld runs, and C(tuning) with sysctls of neighbours or of an interface that is not called
+        C(IFNAME).
+      - V(always) runs it for each attachment. V(never) does not run it.
+      - A CHECK that can never pass is recognized by its failure right after the ADD. With V(always), it therefore
+        counts as drift of an attachment that was made with another value, until that is attached again.
     type: str
     choices:
       - auto
@@ -75,7 +76,7 @@ options:
   preview:
     description:
       - In check mode, find out what the ADD of each new attachment would change, by running it in a private copy of the
-        host. The diff shows it, and RV(attachments[].preview).
+        host. The diff and RV(attachments[].preview) show it.
       - This needs the plugins on the host. Plugins that are not reference plugins, and IPAM plugins other than
         C(host-local) and C(static), cannot be previewed (V(no_preview)).
       - Has no effect outside check mode.
@@ -195,7 +196,7 @@ attachments:
           means that an ADD did not finish. V(lost) and V(damaged) describe the cache entry. V(forced) is a DEL for an
           attachment that is not in the cache.
         - V(unrequested) means that the pod no longer asks for the network. V(default_route) means that another network
-          of the pod shall have the default route.
+          of the pod must have the default route.
         - V(injected) means that the attachment is left although its network has changed, because the only change is
           the plugin of a running daemon.
       type: str

@@ -60,13 +60,13 @@ options:
       src:
         description:
           - A file on the controller that holds the conflist as JSON text. The path is absolute, or relative and
-            searched for like in M(ansible.builtin.copy), in C(files/) of the role and beside the playbook. The file is
+            searched for as by M(ansible.builtin.copy), in C(files/) of the role and beside the playbook. The file is
             not templated.
         type: str
       priority:
         description:
-          - Number at the start of the file name, V(0) to V(99). Runtimes that choose by order use the file whose name
-            sorts first.
+          - Number at the start of the file name, V(0) to V(99). Runtimes that take the first file use the one whose
+            name sorts first.
           - If neither this nor O(networks[].file) is set, an existing network keeps its file, and a new one gets
             V(10).
         type: int

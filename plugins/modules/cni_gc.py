@@ -65,8 +65,8 @@ options:
     description:
       - Kinds of leaks to collect.
       - V(attachments) are attachments in O(cache_dir). V(leases) are reservations of the plugin C(host-local).
-        V(rules) are what plugins keep in iptables and nftables for single containers. V(cache) are damaged files in
-        O(cache_dir).
+        V(rules) are the rules that plugins keep in iptables and nftables for single containers. V(cache) are damaged
+        files in O(cache_dir).
       - V(links) are veths on bridges of CNI networks whose other end is also on the host and is idle, and bridges of
         CNI networks that have no ports and that no configuration names. A veth that leads to an existing namespace is
         left.

@@ -13,12 +13,12 @@ author:
 description:
   - Manages plugin binaries, networks, the settings of runtimes, network namespaces and attachments with one plan. Each
     section has the options of the module that manages the same things alone.
-  - Each section is planned on the state that the sections before it will leave. In check mode, the networks are
+  - Each section is planned for the state that the sections before it will leave. In check mode, the networks are
     validated with the plugins that the same task would install, and the attachments with the networks that it would
     write.
-  - The order is plugins, networks that pods request, networks, settings of runtimes, namespaces, attachments. What is
-    removed goes after the attachments, in reverse order.
-  - An error in one section does not prevent the others, except for what depends on it. If a network cannot be written,
+  - The order is plugins, networks that pods request, networks, settings of runtimes, namespaces, attachments. Removals
+    come after the attachments, in reverse order.
+  - An error in one section does not stop the others, except those that depend on it. If a network cannot be written,
     no container is attached to it and no runtime is reconfigured. The task fails at the end and reports all errors.
   - A section that is not set is not touched.
 extends_documentation_fragment:
@@ -31,11 +31,11 @@ extends_documentation_fragment:
 options:
   audit:
     description:
-      - Audit the attachments that container runtimes have made. Each is compared with what its plugins do in a
-        rehearsal, and what it has lost is put back in place, with steps of the class V(safe).
+      - Audit the attachments that container runtimes have made. Each is compared with a rehearsal of
+        its plugins, and lost objects are put back in place, with steps of the class V(safe).
       - An attachment of a runtime is never detached. Objects that cannot be put back are reported with a step of the
         class V(foreign).
-      - The audit is part of the plan as if it was a section. It comes after the section O(attachments).
+      - The audit is part of the plan like a section. It comes after the section O(attachments).
     type: bool
     default: false
   rehearse:

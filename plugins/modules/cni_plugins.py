@@ -35,7 +35,7 @@ options:
         the path of a directory, or the https URL of an archive.
       - V(builtin) means the plugin of this collection, C(podwire-multinet). It needs C(/usr/bin/python3), version 3.8
         or newer, on the host.
-      - A relative path is searched for like in C(copy), in the C(files) directories of role and play.
+      - A relative path is searched for as by M(ansible.builtin.copy), in the C(files) directories of role and play.
       - Only regular ELF files at the top level are installed, and scripts that O(plugins) names. Their owners and
         modes, documents and directories are ignored. An archive that contains a link, a device, an absolute path or
         C(..) is refused as a whole.

@@ -111,7 +111,7 @@ class LookupModule(LookupBase):
             raise AnsibleLookupError(
                 f"no host matched {' with '.join(said)}; {remedy}"
                 if said
-                else "the inventory has no hosts; name one that has: -i INVENTORY"
+                else "the inventory has no hosts; name another one: -i INVENTORY"
             )
         chosen = self._with_canaries(found, settings, said, again) if kwargs.get("canaries") else found
         if kwargs.get("expand"):
@@ -137,7 +137,7 @@ class LookupModule(LookupBase):
         what = f"{' with '.join(said)} with cni_canary={canary}"
         if not chosen and not passed:
             raise AnsibleLookupError(
-                f"no host matched {what}; let the job of the canaries have all hosts, without slices or limit"
+                f"no host matched {what}; run the job of the canaries on all hosts, without slices and --limit"
             )
         if not chosen and not again:
             Display().warning(f"every host of {what} is a canary, and the canaries have passed; there is nothing to do")

@@ -27,8 +27,8 @@ def read_answer(answer: object) -> tuple[str, Mapping[Any, Any]]:
     have = answer.get("have") if isinstance(answer, Mapping) else None
     if machine not in MACHINES.values() or not isinstance(have, Mapping):
         raise HostError(
-            "the host did not return the answer of this collection's module, or its machine architecture is one that "
-            "CNI plugins do not exist for",
+            "the host did not return the answer of this collection's module, or no CNI plugins exist for its machine "
+            "architecture",
             code="bad_answer",
         )
     # The word from the table of the collection, not from the host.

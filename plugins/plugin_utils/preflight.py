@@ -59,8 +59,9 @@ def _unknown(name: str) -> str:
 
 def warn_of_unknown(names: Iterable[str], warn: Callable[[str], None]) -> None:
     """Call *warn* with a sentence for each variable that was probably meant for this collection."""
-    for sentence in filter(None, unknown_variables(names).values()):
-        warn(f"{sentence} No role or playbook of podwire.cni reads the former.")
+    for name, sentence in unknown_variables(names).items():
+        if sentence:
+            warn(f"{sentence} No role or playbook of podwire.cni reads {name}.")
 
 
 def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[str], None]) -> str:

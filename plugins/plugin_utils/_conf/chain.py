@@ -93,7 +93,7 @@ def _sbr(plugin: dict[str, Any]) -> Iterator[Fault]:
     for index, gateway in enumerate(plugin.get("gateways", [])):
         family = ip(gateway).version
         if family in seen:
-            text = f"sbr: {gateway} is the second gateway of its family, but only one of each is allowed; remove one"
+            text = f"sbr: {gateway} is the second gateway of its address family, and sbr allows one; remove one"
             yield Fault(ERROR, "schema", text, ("gateways", index))
         seen.add(family)
 

@@ -362,7 +362,7 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
         yield Fault(ERROR, "nad_name", text, ("metadata", "namespace"))
     for key in ("annotations", "labels"):
         if isinstance(metadata.get(key), dict) and "namespace" in metadata[key]:
-            text = f"namespace is one of the {key}, and so no namespace; write it directly in metadata"
+            text = f"namespace is among the {key}, where it has no effect; write it directly in metadata"
             yield Fault(WARNING, "nad_name", text, ("metadata", key, "namespace"))
     annotations = metadata.get("annotations")
     resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None

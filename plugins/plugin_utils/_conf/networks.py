@@ -198,7 +198,7 @@ class CheckedDropIns:
         self._document = parse(conflist)
         if given and str(self._document.get("loadOnlyInlinedPlugins", False)).lower() == "true":
             self._error(
-                where, "the conflist says loadOnlyInlinedPlugins, so no runtime reads drop-ins; remove one of both"
+                where, "the conflist says loadOnlyInlinedPlugins, so no runtime reads drop-ins; remove one of the two"
             )
         # Runtimes read them in the order of their names.
         files: dict[str, tuple[str, Any]] = {}

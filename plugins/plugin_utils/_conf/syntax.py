@@ -168,7 +168,7 @@ def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
         base = name.rsplit("/", 1)[-1]
         text = f"the type {json.dumps(name)} is refused: it must be the name of a binary, not a path"
         if base not in ("", ".", ".."):
-            text += f'; write "{base}", and have the runtime search its directory'
+            text += f'; write "{base}", and let the runtime search its directory'
         yield Fault(ERROR, "bad_type", text, place)
 
 

@@ -22,7 +22,7 @@ from .syntax import REFUSED, list_findings, member, name_findings
 from .templates import HIDDEN
 
 Source = Union[TextSource, DataSource]
-SECRET = "the file has a secret, which everybody gets who can read the repository; leave it out, and fill it in later"
+SECRET = "the file has a secret, which everybody who can read the repository sees; leave it out, and fill it in later"
 ALONE = "alone"
 """The level for what a host would say of the network in its level ``directory``, whatever else is in the directory."""
 

@@ -260,7 +260,7 @@ def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
 
 # One lane for all: they are put back at once before any ADD, and do not depend on what else happens to a container.
 _LANE = "in place"
-WAY_OUT = "; if it stays so, detach the attachment (state: absent), and attach it again"
+WAY_OUT = "; if it fails again, detach the attachment (state: absent), and attach it again"
 
 
 class InPlaceSteps:

@@ -238,7 +238,7 @@ class Steps:
             kept = self._verbs.delete(attached, netns, later=not renewed and outcome.item not in self._pods)
         except HostError as error:
             if renewed and error.code == "del_failed" and not self._verbs.is_there(attached, netns):
-                text = f"{error.msg}. The interface is gone, so it is attached again now"
+                text = f"{error.msg}. The interface is gone, so the container is attached again now"
                 self._plan.note(outcome, "del_incomplete", text)
             elif not renewed and self._settings.force:
                 self._remove(outcome)
@@ -254,7 +254,7 @@ class Steps:
 
     def _note_remains(self, outcome: Outcome, kept: str) -> None:
         if kept:
-            text = f"{outcome.key}: its DEL left what could not be removed ({kept}); cni_gc collects it"
+            text = f"{outcome.key}: its DEL left objects that could not be removed ({kept}); cni_gc collects them"
             self._plan.note(outcome, "rules_left", text)
 
     def _remove(self, outcome: Outcome) -> None:

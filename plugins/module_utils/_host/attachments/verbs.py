@@ -466,7 +466,8 @@ def _is_whole_truth(config: NetworkConfigList) -> bool:
 def ifname_in_use(key: Key, netns: str) -> str:
     return (
         f"cannot attach {key}: {netns} already has an interface {key.ifname}, and no record, cache entry or lease "
-        "shows that this attachment made it; choose another ifname, or first remove the interface with what made it"
+        "shows that this attachment made it; choose another ifname, or remove the interface with the program that "
+        "made it"
     )
 
 

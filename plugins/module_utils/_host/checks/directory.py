@@ -47,11 +47,11 @@ def _order(view: ConfView) -> Iterator[Finding]:
     old, new = view.before[0], view.files[0]
     if old.network is None or new.network is None or old.network == new.network:
         return
-    change = f"runtimes that go by order (containerd, CRI-O) change from the network {old.network!r} to {new.network!r}"
+    change = f"runtimes that take the first file change from the network {old.network!r} to {new.network!r}"
     if old.name == new.name:
         what = (
             f"the name of the network in this file, the first one, changes, so {change}; firewall rules and leases of "
-            "attached containers go by the name"
+            "attached containers contain it"
         )
         remedy = "detach them first, and choose another 'file' if this is not intended"
         yield Finding(WARNING, "name_flip", what, remedy, new.path, "/name")
@@ -141,7 +141,7 @@ def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Finding]:
     elif not file.error and file.kind != "conflist":
         what = (
             "is a single plugin, not a conflist; libcni loads it by name only if no conflist has the name, but "
-            "runtimes that go by order use it"
+            "runtimes that take the first file use it"
         )
         yield Finding(INFO, "single_plugin", what, "", file.path)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Multus in a conf_dir: the networks that it runs, the traps around its file, and what it waits for.
 
-Multus is one plugin to a runtime. If its file is gone, runtimes that go by order use another one without a word
+Multus is one plugin to a runtime. If its file is gone, runtimes that take the first file use another one without a word
 (multus-cni#1527); what its delegates need must be declared by Multus itself.
 """
 
@@ -61,8 +61,8 @@ def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Ite
     level = view.level(multus)
     if before:
         what = (
-            f"{before[0].name} sorts before it, so runtimes that go by order do not run Multus, and pods get one "
-            "network"
+            f"{before[0].name} sorts before it, so runtimes that take the first file do not run Multus, and pods get "
+            "one network"
         )
         remedy = f"give {before[0].name} a higher priority, or move it to a directory of its own"
         yield Finding(level, "multus_not_first", what, remedy, multus.path)

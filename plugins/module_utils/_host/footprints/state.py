@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The state of a host and of containers' namespaces, read at one time, and how it differs from footprints.
 
-Drift is what of a footprint is no longer so, and additions that do harm.
+Drift are objects of a footprint that are gone or have changed, and additions that do harm.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class GcPlan(Plan):
         for key in dropped.rows:
             kept = dropped.kept(key)
             if kept:
-                self.warn("rules_left", f"{key}: its DEL left what could not be removed ({kept}); run again")
+                self.warn("rules_left", f"{key}: its DEL left objects that could not be removed ({kept}); run again")
 
 
 class GcPlanner:

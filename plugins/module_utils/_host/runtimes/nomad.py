@@ -109,7 +109,7 @@ class Nomad(Runtime):
             paths = [path for path in str(settings.get(key) or "").split(":") if path]
             relative = [path for path in paths if not os.path.isabs(path)]
             if relative:
-                text = f"{key} of nomad is relative ({relative[0]}), and counts from where its agent was started"
+                text = f"{key} of nomad is relative ({relative[0]}), and depends on where its agent was started"
                 evidence, remedy = f"that is {self.process.cwd} now", "write an absolute path"
                 self.findings.append(obstacle("relative_path", text, evidence, remedy, WARNING, self.config))
                 joined = [os.path.join(self.process.cwd, path) for path in paths]

@@ -68,11 +68,11 @@ def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(war
 def test_a_slip_and_a_variable_of_another_role_beside_what_is_declared_are_warnings(warnings, options):
     given = {"cni_confdir": "/x", "cni_uplink": "eth0", "nomad_cni_version": "1.9.1"}
     assert not lookup({"cni_networks": [{"name": "a", "state": "absent"}], **given}, **options)
-    unread = "No role or playbook of podwire.cni reads the former."
+    unread = "No role or playbook of podwire.cni reads"
     nomads = "a variable of ansible-nomad (formerly brianshumate.nomad)"
     assert warnings == [
-        f"cni_confdir is set; did you mean cni_conf_dir? {unread}",
-        f"nomad_cni_version is {nomads}; use cni_plugins_version. {unread}",
+        f"cni_confdir is set; did you mean cni_conf_dir? {unread} cni_confdir.",
+        f"nomad_cni_version is {nomads}; use cni_plugins_version. {unread} nomad_cni_version.",
     ]
 
 
