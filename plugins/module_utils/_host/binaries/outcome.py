@@ -112,7 +112,7 @@ class PluginsPlan(Plan):
         self.batch.changes.append(change)
         path = self.store.path(change.name)
         newer, worse = self._compare(change, *releases)
-        agreed = "" if newer else self._agreed(change)
+        agreed = self._agreed(change, newer)
         reason = reason or self._reason(change, (before, after), releases, worse, agreed)
         step_class = DISRUPTIVE if worse or agreed else step_class
         self._record(change, *releases)
@@ -161,14 +161,19 @@ class PluginsPlan(Plan):
         lost = ", ".join(version for version in present if version not in supported)
         return False, f"it no longer supports CNI {lost}, a downgrade"
 
-    def _agreed(self, change: PluginChange) -> str:
-        """Return who has installed the present file, "" if nobody says so, or if it is replaced by the same means."""
+    def _agreed(self, change: PluginChange, newer: bool) -> str:
+        """Return who has installed the present file, "" for nobody, or if the inventory has moved on to a *newer* one.
+
+        It has not if it has the file that was replaced then.
+        """
         from .batch import REPLACE
 
         entry = self.store.entry(change.name) or {}
         if change.kind != REPLACE or self._wanted.installed_by or entry.get("sha256") != change.current.sha256:
             return ""
-        return str(entry.get("installed_by") or "")
+        replaced = [record["sha256"] for record in entry.get("history", ()) if record.get("sha256")]
+        moved_on = newer and (change.target or {}).get("sha256") not in replaced
+        return "" if moved_on else str(entry.get("installed_by") or "")
 
     def _record(self, change: PluginChange, before: str, after: str) -> None:
         """Note both releases for the manifest, and who installs the new one."""

@@ -112,11 +112,15 @@ def test_what_may_be_older_than_what_is_agreed_is_disruptive(plugin_host, instal
     assert steps(plugin_host.present(plugins(desired), release=desired, by="upgrade"))[0][1] == SAFE
 
 
-def test_what_supports_more_than_what_is_agreed_is_newer(plugin_host):
-    newer = plugins("")
-    plugin_host.apply(plugin_host.present(newer))
+@pytest.mark.parametrize("release", ["", "1.9.1"])
+def test_what_the_upgrade_has_replaced_comes_back_only_if_it_may_even_if_it_is_newer(plugin_host, release):
+    newer = plugins(release)
+    plugin_host.apply(plugin_host.present(newer, release=release))
     plugin_host.apply(plugin_host.present({"bridge": ELF + b"old bridge"}, by="upgrade"))
-    assert steps(plugin_host.present(newer)) == [("replace", SAFE, "its content differs")]
+    says = f"says {release}" if release else "has another one"
+    assert steps(plugin_host.present(newer, release=release)) == [
+        ("replace", DISRUPTIVE, f"upgraded by upgrade; the inventory {says}")
+    ]
 
 
 def test_what_another_program_has_replaced_since_is_not_agreed(plugin_host):
