@@ -36,7 +36,11 @@ SOUND = {
     "loopback": ([{"type": "loopback"}], "", "1.0.0"),
     "no addresses": ([{"type": "bridge", "bridge": "pwxbr0"}], "", "1.0.0"),
     "no gateway": ([{"type": "bridge", "bridge": "pwxbr0", "ipam": {**PODS, "routes": []}}], "", "1.0.0"),
-    "without masquerading": ([{**BRIDGE, "ipMasq": False}], "", "1.0.0"),
+    "masquerading by others": (
+        [{**BRIDGE, "ipMasq": False}],
+        f"iptables -t nat -A POSTROUTING -s 10.88.7.0/24 -o {UPLINK} -j MASQUERADE",
+        "1.0.0",
+    ),
     "an old version": ([BRIDGE], "", "0.2.0"),
     "no version": ([BRIDGE], "", "0.1.0"),
     "one free address": ([{**BRIDGE, "ipam": {**PODS, **ONE}}], "", "1.0.0"),

@@ -55,6 +55,8 @@ _ALLOWED = "/etc/cni/tuning/allowlist.conf"
 _IFNAME = "eth0"
 _MEMORY = "experiments"
 _PUBLISHED, _INSIDE = 61998, 8080
+# What is lost where others do not route to the address that a container keeps.
+KEPT = "kept"
 _MAPPING = [{"hostPort": _PUBLISHED, "containerPort": _INSIDE, "protocol": "tcp"}]
 _ARGUMENTS = [
     ("IgnoreUnknown", "1"),
@@ -258,11 +260,11 @@ class _Ways:
             theirs = []
         routes = [str(route.get("dst")) for route in self._results[0].get("routes") or []]
         routed = {family_of(target) for target in routes if target in ALL}
-        name = next(filter(None, map(self._host.beside, plugins)), "")
-        if name:
-            self._host.be_neighbour(self._outside, name, [*ours, *theirs], self._named_gateways())
+        lan = next(filter(None, map(self._host.beside, plugins)), "")
+        if lan:
+            self._host.be_neighbour(self._outside, lan, [*ours, *theirs], self._named_gateways())
         elif not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
-            # Then others route to the containers, or nobody does.
+            # Whether the network outside does that, no copy can show.
             self._host.route_back(self._outside, ours)
         flows = []
         if not any(keeps_apart(plugin) for plugin in plugins):
@@ -290,19 +292,22 @@ class _Ways:
                 self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
             for way, flow in flows:
                 self._test(way, flow.address, partial(connects, flow, trace), trace)
+                if way == "outside" and not lan and trace.peer in ours:
+                    why = f"outside, a container keeps its own address ({trace.peer}), since nothing masquerades it"
+                    self._lost.append(Lost(way, _FAMILIES[family_of(trace.peer)], KEPT, why))
         return self._lost
 
     def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
         family = _FAMILIES[family_of(address)]
         self.tried.append(f"{way} {family}")
-        unexplained = [lost.why for lost in self._lost if not lost.by]
+        unexplained = [lost.why for lost in self._lost if not lost.by and lost.family == family]
         # One search for what nothing explains takes long enough.
         trace.most = QUICK if unexplained else DEADLINE
         if attempt():
             return
         loss = trace.explain(None if unexplained else attempt)
         # A host that is busy, or slow, has a second chance.
-        if loss.by or unexplained or not attempt():
+        if loss.by or not attempt():
             self._lost.append(Lost(way, family, *loss))
 
     def _gateways(self) -> List[str]:

@@ -30,7 +30,7 @@ from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
 from ..addresses import family_of, result_addresses, result_macs
 from ..errors import HostError
-from ..firewall.chains import FAMILIES, LEGACY, dump_iptables, printed
+from ..firewall.chains import LEGACY, dump_iptables, printed
 from ..kernel.sysctls import read_globals, write_global
 from ..kinds import member_of, text_of
 from ..netns import Netns, visit
@@ -80,14 +80,16 @@ def _inside(netns: Optional[Netns], work: Callable[[], Result]) -> Result:
 
 
 class Attempt:
-    """The time that packets have to arrive, in seconds."""
+    """The time that packets have to arrive, in seconds. ``peer``: where the last connection came from."""
 
     def __init__(self, most: float) -> None:
         self.most = most
+        self.peer = ""
         self._end = 0.0
 
-    def begin(self) -> None:
-        """Begin an attempt."""
+    def begin(self, family: int) -> None:
+        """Begin an attempt with packets of an address family."""
+        self.peer = ""
         self._end = time.monotonic() + self.most
 
     @property
@@ -129,11 +131,12 @@ def connects(flow: Flow, attempt: Attempt) -> bool:
                     continue
             return client
 
-    attempt.begin()
+    attempt.begin(family)
     with _inside(flow.server, listen) as listener, _inside(flow.client, connect) as client:
         while attempt.goes_on:
             if attempt.waits_for(listener):
-                accepted, _peer = listener.accept()
+                accepted, peer = listener.accept()
+                attempt.peer = str(peer[0])
                 with accepted:
                     return _carries(client, accepted, attempt) and _carries(accepted, client, attempt)
     return False
@@ -167,7 +170,7 @@ def answers(container: Netns, address: str, attempt: Attempt, source: str = "") 
                         return True
             return False
 
-    attempt.begin()
+    attempt.begin(family)
     return _inside(container, ping)
 
 
@@ -227,6 +230,7 @@ class Trace(Attempt):
         self._aside: Set[Optional[bytes]] = set()
         self._dropping: List[Tuple[str, str, str, int]] = []
         self._legacy: Dict[str, int] = {}
+        self._ipv6 = False
 
     def __enter__(self) -> Trace:
         self._socket.bind((0, 1 << _TRACE_GROUP - 1))
@@ -255,12 +259,13 @@ class Trace(Attempt):
             return False
         return True
 
-    def begin(self) -> None:
-        """Begin an attempt."""
+    def begin(self, family: int) -> None:
+        """Begin an attempt with packets of an address family. What drops those of the other one does not count."""
         self._read()
+        self._ipv6 = family == socket.AF_INET6
         self._dropping = []
-        self._legacy = _legacy_counters()
-        super().begin()
+        self._legacy = self._legacy_counters()
+        super().begin(family)
 
     @property
     def goes_on(self) -> bool:
@@ -283,9 +288,9 @@ class Trace(Attempt):
         """Return what has dropped the packets of the last attempt, which has failed and can be made again."""
         for place in self._dropping:
             return _described(str(self._nft), *place)
-        for line, count in _legacy_counters().items():
-            if count > self._legacy.get(line, 0):
-                return Loss("rule", f"a rule of iptables-legacy drops them ({line})")
+        line = self._legacy_drop()
+        if line:
+            return Loss("rule", f"a rule of iptables-legacy drops them ({line})")
         if attempt is None:
             return Loss("", _UNKNOWN)
         with _without_rp_filter() as changed:
@@ -296,8 +301,22 @@ class Trace(Attempt):
 
     def _legacy_drop(self) -> str:
         """Return the rule or policy of iptables-legacy that has dropped a packet since the attempt began, or ""."""
-        counters = _legacy_counters() if self._legacy else {}
+        counters = self._legacy_counters() if self._legacy else {}
         return next((line for line, count in counters.items() if count > self._legacy.get(line, 0)), "")
+
+    def _legacy_counters(self) -> Dict[str, int]:
+        """Return how many packets each dropping rule and policy of iptables-legacy has seen."""
+        family = "ipv6" if self._ipv6 else "ipv4"
+        counted = {}
+        with contextlib.suppress(HostError):
+            for line in dump_iptables(LEGACY, family, options=["-c"]).splitlines():
+                counters, _space, rule = line.partition(" ") if line.startswith("[") else ("", "", line)
+                if line.startswith(":") and " DROP " in line:
+                    rule, _space, counters = line.rpartition(" ")
+                elif not (counters and rule.rpartition(" -j ")[2].split(" ")[0] in ("DROP", "REJECT")):
+                    continue
+                counted[f"{family} {rule}"] = int(counters.strip("[]").partition(":")[0])
+        return counted
 
     def _read(self) -> None:
         """Read what has dropped packets: (family, table, chain, handle of the rule; 0 for the policy)."""
@@ -313,7 +332,9 @@ class Trace(Attempt):
                     self._note(payload[0], attributes_in(payload, 4))
 
     def _note(self, family: int, found: Dict[int, bytes]) -> None:
-        if _is_aside(found.get(_HEADER, b""), found.get(_TRANSPORT, b"")):
+        header = found.get(_HEADER, b"")
+        other = header[:1] and header[0] >> 4 == (4 if self._ipv6 else 6)
+        if other or _is_aside(header, found.get(_TRANSPORT, b"")):
             self._aside.add(found.get(_ID))
         cause = _number(found.get(_TYPE))
         verdict = found.get(_POLICY) if cause == _BY_POLICY else attributes_in(found.get(_VERDICT, b"")).get(1)
@@ -335,21 +356,6 @@ def _without_rp_filter() -> Iterator[bool]:
     finally:
         for name, value in set_ones.items():
             write_global(name, value)
-
-
-def _legacy_counters() -> Dict[str, int]:
-    """Return how many packets each dropping rule and policy of iptables-legacy has seen."""
-    found = {}
-    for family in FAMILIES:
-        with contextlib.suppress(HostError):
-            for line in dump_iptables(LEGACY, family, options=["-c"]).splitlines():
-                counters, _space, rule = line.partition(" ") if line.startswith("[") else ("", "", line)
-                if line.startswith(":") and " DROP " in line:
-                    rule, _space, counters = line.rpartition(" ")
-                elif not (counters and rule.rpartition(" -j ")[2].split(" ")[0] in ("DROP", "REJECT")):
-                    continue
-                found[f"{family} {rule}"] = int(counters.strip("[]").partition(":")[0])
-    return found
 
 
 def _is_aside(header: bytes, transport: bytes) -> bool:

@@ -26,7 +26,7 @@ from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
-from .experiment import Failure, Lost, Observation, Subject, forget_others, try_networks
+from .experiment import KEPT, Failure, Lost, Observation, Subject, forget_others, try_networks
 from .pools import Pools
 
 # The most files that an explanation lists.
@@ -293,6 +293,8 @@ def shown_by(observation: Observation, network: Network, explained: bool) -> Ite
         findings.append(_failure(observation.failed, network))
     # What nothing explains may be for what could not be copied.
     losses = [lost for lost in observation.lost if lost.by or not observation.unknown]
+    findings += [_kept(lost, network) for lost in losses if lost.by == KEPT]
+    losses = [lost for lost in losses if lost.by != KEPT]
     causes = dict.fromkeys(lost.why for lost in losses)
     findings += [_loss([lost for lost in losses if lost.why == why], network) for why in causes]
     if observation.left:
@@ -331,6 +333,20 @@ def _loss(losses: Sequence[Lost], network: Network) -> Finding:
     level = INFO if losses[0].by == "route" else WARNING if minor else ERROR
     evidence = f"in a copy of this host, they are lost {', '.join(ways)}"
     return obstacle("packets_lost", text, evidence, _REMEDIES[losses[0].by], level)
+
+
+def _kept(lost: Lost, network: Network) -> Finding:
+    text = (
+        f"containers of the network {network.name!r} get no answers from outside ({lost.family}), unless others route"
+    )
+    remedy = 'write "ipMasq": true, or false if the network outside routes their addresses to this host'
+    # Who has written it knows that they are routed.
+    known = not any(bridge_of(plugin) or text_of(plugin, "type") == "ptp" for plugin in network.plugins) or any(
+        member_of(plugin, "ipmasq") is False for plugin in network.plugins
+    )
+    return obstacle(
+        "not_masqueraded", f"{text} their addresses to this host", lost.why, remedy, INFO if known else WARNING
+    )
 
 
 _REMEDIES = {

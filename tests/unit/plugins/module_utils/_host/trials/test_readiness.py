@@ -21,7 +21,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri imp
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Observation
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import KEPT, Lost, Observation
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import Readiness
 
 ALL = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
@@ -50,6 +50,7 @@ class Host:
         self.containerd.pid, self.containerd.address = 7, "/run/containerd.sock"
         self.runtimes = [self.containerd]
         self.write(BRIDGE)
+        self.observation = Observation()
 
     def write(self, *plugins, version="1.0.0"):
         text = json.dumps({"cniVersion": version, "name": "pods", "plugins": list(plugins)})
@@ -57,7 +58,7 @@ class Host:
 
     def try_networks(self, subjects):
         self.tried.append(subjects)
-        return [Observation() for _subject in subjects]
+        return [self.observation for _subject in subjects]
 
     def status(self, _address, _timeout):
         return answered(self.answer)
@@ -95,6 +96,22 @@ def ready_host(tmp_path, monkeypatch):
     (proc / "ipv4" / "ip_forward").write_text("1\n")
     monkeypatch.setattr(sysctls, "_ROOT", str(proc))
     return made
+
+
+@pytest.mark.parametrize(
+    ("plugin", "level"),
+    [
+        (BRIDGE, "warning"),
+        ({**BRIDGE, "IPMasq": False}, "info"),
+        ({"type": "ptp"}, "warning"),
+        ({"type": "ipvlan", "mode": "l3"}, "info"),
+    ],
+)
+def test_who_writes_ipmasq_knows_that_others_route(ready_host, plugin, level):
+    lost = Lost("outside", "IPv4", KEPT, "a container keeps its own address")
+    ready_host.observation = Observation(lost=[lost])
+    ready_host.write(plugin)
+    assert (level, "not_masqueraded") in ready_host.levels()
 
 
 def test_the_networks_of_all_runtimes_are_tried_at_once_and_each_once(ready_host):
