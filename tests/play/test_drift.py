@@ -152,7 +152,7 @@ def test_drift_of_each_kind_until_it_is_repaired(fleet):
         # Although a plugin that all need cannot run, nothing is an error.
         assert (plain["status"], plain["error"]) == ("drift", None)
         assert steps(plain) == STEPS
-        reasons = ["its content differs", "not installed", "bridge: mtu 1500, want 1400", "eth0 is gone"]
+        reasons = ["content differs", "not installed", "bridge: mtu 1500, want 1400", "eth0 is gone"]
         assert [step["reason"] for step in plain["steps"]] == reasons
         assert all("after" in step for step in plain["steps"])
         # With --diff, all that a run would change is printed.

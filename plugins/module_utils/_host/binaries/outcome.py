@@ -207,7 +207,7 @@ class PluginsPlan(Plan):
             says = f"says {after}" if after not in ("", before) else f"has {'an older' if worse else 'another'} one"
             return f"upgraded{f' to {before}' if before else ''} by {agreed}; the inventory {says}"
         if not all(releases):
-            differs = f"sha256 differs from {desired}" if desired else "its content differs"
+            differs = f"sha256 differs from {desired}" if desired else "content differs"
             return f"{differs}; {words}" if words else differs
         return words or f"sha256 differs from {releases[1]}"
 

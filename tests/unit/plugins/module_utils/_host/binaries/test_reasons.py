@@ -20,7 +20,7 @@ def test_what_is_missing(plugin_host):
 
 def test_another_content(plugin_host):
     plugin_host.put("bridge", OLD["bridge"])
-    assert reasons(plugin_host.present(NEWER)) == ["its content differs"]
+    assert reasons(plugin_host.present(NEWER)) == ["content differs"]
     assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
 
 
@@ -32,7 +32,7 @@ def test_another_release(plugin_host, monkeypatch):
     manifest.save()
     assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["1.6.2 to 1.9.1"]
     assert reasons(plugin_host.present(NEWER, release="1.6.2")) == ["sha256 differs from 1.6.2"]
-    assert reasons(plugin_host.present(NEWER)) == ["its content differs"]
+    assert reasons(plugin_host.present(NEWER)) == ["content differs"]
     # What is known is about the file that was there.
     plugin_host.put("bridge", OLD["ptp"])
     assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]

@@ -72,7 +72,7 @@ def test_without_releases_the_versions_of_the_specification_tell(plugin_host):
     assert [step[1] for step in steps(plugin_host.present(older))] == [SAFE]
     plugin_host.apply(plugin_host.present(older))
     plugin_host.apply(plugin_host.present({"bridge": ELF + b"new bridge"}))
-    text = "its content differs; it no longer supports CNI 1.1.0, a downgrade"
+    text = "content differs; it no longer supports CNI 1.1.0, a downgrade"
     assert steps(plugin_host.present(older)) == [("replace", DISRUPTIVE, text)]
     plugin_host.apply(plugin_host.present(older))
     plugin_host.apply(plugin_host.present({"bridge": ELF + b"new bridge"}, by="upgrade"))
