@@ -332,15 +332,14 @@ def main() -> None:
         workers = workers_of(params["parallel"])
     except HostError as error:
         fail(module, error)
-    planner = GcPlanner(settings)
-    plan = execute(module, planner.make, "cni_gc", workers)
+    plan = execute(module, lambda: GcPlanner(settings).make(), "cni_gc", workers)
     result = result_of(module, plan)
     result.update(_report(plan))
     failed = [candidate.error for candidate in plan.candidates if candidate.error]
     failed += [verb.error for verb in plan.verbs if verb.error]
     if not module.check_mode:
         try:
-            planner.remember()
+            plan.note_undated()
         except HostError as error:
             failed.append({"code": error.code, "message": error.msg})
     if failed:

@@ -277,8 +277,8 @@ def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
     workers = workers_of(request.sections.get("attachments", {}).get("parallel"))
 
     def run(wanted: Optional[Desired]) -> HostPlan:
-        planner = HostPlanner(request, wanted, module.params["classes"], module.check_mode, module.params["rehearse"])
-        return execute(module, planner.make, "cni_host", workers)
+        options = module.params["classes"], module.check_mode, module.params["rehearse"]
+        return execute(module, lambda: HostPlanner(request, wanted, *options).make(), "cni_host", workers)
 
     options = request.sections.get("plugins")
     if options is None or request.state_of("plugins") != PRESENT:

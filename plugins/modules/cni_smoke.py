@@ -237,10 +237,10 @@ def main() -> None:
     module = create_module(ARGUMENTS)
     params = module.params
     given = {name: params[name] for name in SmokeSettings._fields if name in params}
-    planner = SmokePlanner(SmokeSettings(**given, check_mode=module.check_mode))
+    settings = SmokeSettings(**given, check_mode=module.check_mode)
     try:
         with interruptible():
-            plan = execute(module, planner.make, "cni_smoke")
+            plan = execute(module, lambda: SmokePlanner(settings).make(), "cni_smoke")
     except Interrupted as signal:
         fail(module, HostError(f"interrupted by {signal}; the test in progress was undone", code="interrupted"))
         raise

@@ -48,7 +48,7 @@ _OPEN_KEY = _words(
     object partition primary pub public routing row sort trusted unique"""
 )
 _PLAIN_PATH = re.compile(r"/(etc|var|run|opt|usr|root|home|srv|mnt|tmp)(/[\w.@+-]+)+")
-_PATH = re.compile(r"/.*|[\w.@+-]{0,64}(config|\.conf|\.ya?ml)")
+_PATH = re.compile(r"/.*|[\w.@+-]{0,64}conf(ig)?")
 # The member of {"name": "DB_PASSWORD", "value": ...} that says what the value is.
 _LABELS = ("name", "key", "variable", "header")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
@@ -39,11 +40,13 @@ _ORDER = (RULE, ATTACHMENT, LEASE, CACHE, LINK)
 class GcPlan(Plan):
     """The plan, with a candidate for each object that does not clearly have a live owner, and a count of the rest.
 
-    ``verbs``: for each network that has GC, whether it is sent, see verb.GcVerb.
+    ``verbs``: for each network that has GC, whether it is sent, see verb.GcVerb. ``note_undated`` records what has no date
+    for later runs; it raises HostError ``seen_not_written``.
     """
 
     def __init__(self, inventory: Inventory) -> None:
         super().__init__()
+        self.note_undated: Callable[[], None] = lambda: None
         live = inventory.live
         self.candidates = inventory.candidates
         self.kept = inventory.kept
@@ -116,8 +119,6 @@ class GcPlanner:
     def __init__(self, settings: GcSettings, stores: Optional[HostStores] = None) -> None:
         self._settings = settings
         self._stores = stores or HostStores(settings.cache_dir)
-        self._seen = FirstSeen()
-        self._undated: List[str] = []
 
     def make(self) -> GcPlan:
         """Return the plan.
@@ -130,14 +131,15 @@ class GcPlanner:
         for finding in inventory.rules.problems:
             plan.warn(finding.code, finding.message)
         _tell_missing(live, plan, settings)
-        judge = Judge(settings, live, inventory.disabled, inventory.dates, self._seen)
+        seen = FirstSeen()
+        judge = Judge(settings, live, inventory.disabled, inventory.dates, seen)
         for scope, find in FINDERS:
             for candidate in list(find(inventory)) if scope in settings.scope else ():
                 # A candidate that already has a reason to be left is left.
                 if not candidate.reason:
                     judge.decide(candidate)
                 plan.candidates.append(candidate)
-        self._undated = judge.undated
+        plan.note_undated = partial(seen.note, judge.undated)
 
         if live.empty and not settings.allow_empty:
             _refuse(plan)
@@ -149,10 +151,6 @@ class GcPlanner:
             pairs = [(lease.container_id, lease.ifname) for lease in inventory.leases]
             plan.verbs = gc_verbs(list(self._as_loaded(inventory.lists)), live, pairs, settings)
         return plan
-
-    def remember(self) -> None:
-        """Record what has no date, for later runs. Raises HostError ``seen_not_written``."""
-        self._seen.note(self._undated)
 
     def _as_loaded(self, lists: Sequence[NetworkConfigList]) -> Iterator[NetworkConfigList]:
         """Yield each network once, as libcni loads it; one that cannot be loaded gets no GC."""

@@ -265,3 +265,15 @@ def test_the_map_names_files_that_exist():
 def test_unit_tests_have_the_rooms():
     tests = Path(__file__).parent / "_host"
     assert {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ORDER[1:])
+
+
+def test_a_plan_that_is_made_again_knows_nothing_of_the_one_before():
+    """After another module has changed the host, a plan with the old readings would do harm, or do things twice."""
+    makers = {}
+    for path in sorted((PLUGINS / "modules").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "execute":
+                makers.setdefault(path.stem, []).append(type(node.args[1]).__name__)
+    assert set(makers) >= {"cni_attach", "cni_conf", "cni_gc", "cni_host", "cni_netns", "cni_plugins", "cni_smoke"}
+    # A function; a method would belong to a planner that has made a plan already.
+    assert {kind for kinds in makers.values() for kind in kinds} <= {"Lambda", "Name"}
