@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
@@ -40,8 +39,8 @@ _ORDER = (RULE, ATTACHMENT, LEASE, CACHE, LINK)
 class GcPlan(Plan):
     """The plan, with a candidate for each object that does not clearly have a live owner, and a count of the rest.
 
-    ``verbs``: for each network that has GC, whether it is sent, see verb.GcVerb. ``note_undated`` records what has no date
-    for later runs; it raises HostError ``seen_not_written``.
+    ``verbs``: for each network that has GC, whether it is sent, see verb.GcVerb. ``note_undated`` records what has no
+    date for later runs; it raises HostError ``seen_not_written``.
     """
 
     def __init__(self, inventory: Inventory) -> None:
@@ -139,7 +138,7 @@ class GcPlanner:
                 if not candidate.reason:
                     judge.decide(candidate)
                 plan.candidates.append(candidate)
-        plan.note_undated = partial(seen.note, judge.undated)
+        plan.note_undated = lambda: seen.note(judge.undated)
 
         if live.empty and not settings.allow_empty:
             _refuse(plan)
