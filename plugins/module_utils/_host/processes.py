@@ -147,6 +147,9 @@ def _sees_the_same(directory: int) -> bool:
     try:
         places = [(path, os.path.relpath(path, "/")) for path in _STATE if os.path.isdir(path)]
         return all(os.path.samestat(os.stat(path), os.stat(name, dir_fd=root)) for path, name in places)
+    except OSError:
+        # It lacks one of them.
+        return False
     finally:
         os.close(root)
 

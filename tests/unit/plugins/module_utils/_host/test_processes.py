@@ -136,6 +136,16 @@ def test_a_program_that_sees_other_files_is_not_of_this_host(run, program, folde
     assert processes(NAME) == []
 
 
+def test_a_container_without_a_directory_of_the_host_counts_if_it_sees_the_one_that_is_asked_for(
+    run, program, tmp_path, monkeypatch
+):
+    (tmp_path / "opt" / "deeper").mkdir(parents=True)
+    run(*with_mount(tmp_path / "opt"), program, "600", exe=program)
+    monkeypatch.setattr(module, "_STATE", (str(tmp_path / "opt" / "deeper"),))
+    assert processes(NAME) == []
+    assert [process.name for process in processes(NAME, seeing=str(program.parent))] == [NAME]
+
+
 HOST_MOUNTS = [Mount("8:1", "/", "/"), Mount("0:5", "/", "/dev"), Mount("8:2", "/vol", "/etc/cni")]
 
 
