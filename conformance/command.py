@@ -17,8 +17,7 @@ import typing as t
 
 from libcni.errors import CNIError, os_error_text
 
-from . import ROOT, checks_calls, checks_lifecycle, checks_protocol, sandbox, subjects
-from . import report as reports
+from . import ROOT, checks_calls, checks_lifecycle, checks_protocol, report as reports, sandbox, subjects
 from .clauses import CLAUSES, EVERY_CALL
 from .judge import ALL_VERSIONS, Judge, recognise
 

@@ -243,9 +243,9 @@ class Procedure:
             raise StepFailed(result)
         return result
 
-    def _change(self, name: str, /, **arguments: Any) -> Result:
+    def _change(self, action: str, /, **arguments: Any) -> Result:
         """Run an action whose change is one of the procedure."""
-        result = self._run(f"ansible.builtin.{name}", **arguments)
+        result = self._run(f"ansible.builtin.{action}", **arguments)
         self._changed |= bool(result.get("changed"))
         diff = result.get("diff") or []
         self._diff += diff if isinstance(diff, list) else [diff]

@@ -39,8 +39,7 @@ from ..plugin_utils.settings import Settings
 from ..plugin_utils.values import BadValue
 
 # Imported here, and not when a host is inspected: Ansible imports this once, before it starts a process for each host.
-from .cni_host import ActionModule as HostAction
-from .cni_host import Procedure, cautions_of
+from .cni_host import ActionModule as HostAction, Procedure, cautions_of
 
 Result = dict[str, Any]
 

@@ -9,8 +9,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..module_utils._host.problems import errors_of, rows, summary
-from ..module_utils._host.problems import strict as with_strict
+from ..module_utils._host.problems import errors_of, rows, strict as with_strict, summary
 from ..plugin_utils._conf.multus import absent_networks, multinet_networks, multus_network
 from ..plugin_utils._conf.nads import CheckedNads
 from ..plugin_utils._conf.schema import MISSING

@@ -18,8 +18,7 @@ from typing import Any, Optional
 
 from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
 from ..module_utils._host.json_text import parse_json
-from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of
-from ..module_utils._host.problems import strict as with_strict
+from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of, strict as with_strict
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.fragments import fragment_of
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text

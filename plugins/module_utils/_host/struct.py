@@ -10,8 +10,7 @@ __all__ = ["field", "struct"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dataclasses import dataclass as struct
-    from dataclasses import field
+    from dataclasses import dataclass as struct, field
 else:
 
     class field:

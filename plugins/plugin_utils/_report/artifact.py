@@ -60,9 +60,9 @@ def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def goes_with_the_container(
+def goes_with_the_container(  # pylint: disable=dangerous-default-value
     path: str,
-    environment: Mapping[str, str] = os.environ,  # pylint: disable=dangerous-default-value
+    environment: Mapping[str, str] = os.environ,
     exists: Callable[[str], bool] = os.path.exists,
     is_mount: Callable[[str], bool] = os.path.ismount,
 ) -> bool:

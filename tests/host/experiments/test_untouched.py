@@ -50,8 +50,8 @@ def _host(generations):
     sh("rm -rf /run/podwire-cni/experiments")
 
 
-def observe(chain=CHAIN):
-    [seen] = try_networks([Subject(NETWORK, "1.0.0", chain, [str(BIN_DIR)])])
+def observe(chain=()):
+    [seen] = try_networks([Subject(NETWORK, "1.0.0", chain or CHAIN, [str(BIN_DIR)])])
     return seen
 
 

@@ -10,8 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from chromium import opened, write
 from fleet import fleet
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet as report_of
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import level
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet as report_of, level
 
 # The printable size of A4 in landscape format.
 PAPER, PAPER_HEIGHT = 1040, 710

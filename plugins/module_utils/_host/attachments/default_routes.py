@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
-from ...libcni import cache, gojson, types
-from ...libcni import netns as kernel_netns
+from ...libcni import cache, gojson, netns as kernel_netns, types
 from ...libcni.errors import CNIError
 from ...libcni.fields import Route
 from ...libcni.multi.routes import DEFAULTS, with_default_routes

@@ -222,7 +222,7 @@ class CachedAttachment:
         if config.name != key.network or not config.plugins:
             self.message = f"its configuration is not a conflist named {key.network!r}"
             return
-        args = [(name, value) for name, value in entry.cni_args or ()]
+        args = [(pair[0], pair[1]) for pair in entry.cni_args or ()]
         self.problem = ""
         self.attached = Attached(key, config, entry.net_ns, args, entry.capability_args or {}, entry.result)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..confdir import ConfFile, drop_ins
+from ..confdir import ConfFile, drop_ins as drop_ins_of
 from ..hostview import HostView
 from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING
@@ -41,7 +41,7 @@ class ConfView:
         managed: Set[str],
         wanted: Set[str],
         host: Optional[HostView] = None,
-        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
+        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins_of,
     ) -> None:
         self.host = host or HostView()
         self.conf_dir = conf_dir

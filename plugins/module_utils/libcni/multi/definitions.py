@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 
-from .. import conf as libcni_conf
-from .. import gojson
+from .. import conf as libcni_conf, gojson
 from ..errors import ConfigError, JSONError, os_error_text
 from ..fields import required_object
 from .errors import NetworksError

@@ -14,8 +14,13 @@ import yaml
 from ansible_collections.podwire.cni.plugins.action import cni_host
 from ansible_collections.podwire.cni.plugins.doc_fragments import _attachments, _common, _conf, _host, _networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.trust import host_machine
-from ansible_collections.podwire.cni.plugins.modules import cni_attach, cni_conf, cni_netns, cni_plugins
-from ansible_collections.podwire.cni.plugins.modules import cni_host as cni_host_module
+from ansible_collections.podwire.cni.plugins.modules import (
+    cni_attach,
+    cni_conf,
+    cni_host as cni_host_module,
+    cni_netns,
+    cni_plugins,
+)
 from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading, shipping
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}'}

@@ -9,10 +9,8 @@ import shutil
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import manifest as manifests
-from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
+from ansible_collections.podwire.cni.plugins.module_utils._host import manifest as manifests, named_netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks, request as attach_request
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError

@@ -7,8 +7,7 @@ import json
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import (
     api,

@@ -11,8 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson, netns
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import errors as multi_errors
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import runner
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import errors as multi_errors, runner
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import random
 import pytest
 from jsonschema import Draft202012Validator
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import artifact as artifacts
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import fleet as module
+from ansible_collections.podwire.cni.plugins.plugin_utils._report import artifact as artifacts, fleet as module
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import CODES
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import FORMAT, build, unusable
 

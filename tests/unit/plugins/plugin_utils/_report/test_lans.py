@@ -37,13 +37,19 @@ def bridge(**changed):
     return plugin(type="bridge", bridge="br0", **changed)
 
 
-def host(number, chain=MACVLAN, used=(), links=None, network="lan", groups=("web",), steps=(), **more):
+def host(number, chain=None, used=(), links=None, network="lan", groups=("web",), steps=(), **more):
     """Return the record of a host that has an address of the LAN on eth0, leases of *used*, and *steps* of drift."""
     if links is None:
         links = [{**ETH0, "addresses": [f"192.0.2.{number}/24", "fe80::1/64"]}]
     owners = [{"container_id": f"c{ip}", "ips": [ip]} for ip in used]
     info = {
-        "conf": [{"network": network, "path": PATH, "config": {"plugins": [chain, {"type": "tuning", "mtu": number}]}}],
+        "conf": [
+            {
+                "network": network,
+                "path": PATH,
+                "config": {"plugins": [MACVLAN if chain is None else chain, {"type": "tuning", "mtu": number}]},
+            }
+        ],
         "pools": [{"network": network, "owners": owners}],
         "kernel": {"links": links, "routes": []},
     }

@@ -208,11 +208,11 @@ def rules(plugin, name, family="ipv4", backend="iptables-nft", **more):
 def lost(monkeypatch):
     """Return a function that returns which rules are gone, where these sets of them are there."""
 
-    def run(sets, *plugins, problems=(), result=RESULT, **capability_args):
+    def run(sets, *plugins, problems=(), result=None, **capability_args):
         found = FoundRules()
         found.sets, found.problems = list(sets), list(problems)
         monkeypatch.setattr(owners, "group_rules", lambda chains: found)
-        return drift(attached=entry(result, *plugins, **capability_args), chains=FoundChains())
+        return drift(attached=entry(result or RESULT, *plugins, **capability_args), chains=FoundChains())
 
     return run
 

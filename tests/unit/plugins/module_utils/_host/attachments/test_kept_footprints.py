@@ -8,12 +8,9 @@ import os
 import random
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import given as hypothesis_given
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given as hypothesis_given, settings, strategies as st
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import attached as attached_module
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import attached as attached_module, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import (
     ATTACHED,
 )

@@ -12,8 +12,7 @@ import stat
 import tarfile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import archive
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive import ArchiveSource, DirectorySource

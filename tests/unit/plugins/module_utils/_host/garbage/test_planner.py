@@ -23,8 +23,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners 
     RuleSet,
     chain_name,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import inventory
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates, inventory
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes

@@ -10,8 +10,11 @@ import json
 import os
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns, processes
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import planner as attach_planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import (
+    drift,
+    planner as attach_planner,
+    verbs,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
     batch,
     packages,

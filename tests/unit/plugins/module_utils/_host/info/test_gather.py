@@ -7,8 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf, kernel
-from ansible_collections.podwire.cni.plugins.module_utils._host.info import gather as gathering
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import (
+    attachments,
+    conf,
+    gather as gathering,
+    kernel,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import audit

@@ -13,8 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.requ
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore, HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments
-from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf as info_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf as info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry

@@ -12,9 +12,11 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_ping
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_trial
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import (
+    planner,
+    trial as smoke_ping,
+    trial as smoke_trial,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
 
 NETNS = "/run/netns/smoke"

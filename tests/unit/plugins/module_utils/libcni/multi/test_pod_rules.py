@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson, types
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError, PluginError

@@ -7,8 +7,7 @@ import json
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CacheError, JSONError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import records
