@@ -293,7 +293,8 @@ def shown_by(observation: Observation, network: Network, explained: bool) -> Ite
         findings.append(_failure(observation.failed, network))
     # What nothing explains may be for what could not be copied.
     losses = [lost for lost in observation.lost if lost.by or not observation.unknown]
-    findings += [_kept(lost, network) for lost in losses if lost.by == KEPT]
+    kept = [lost for lost in losses if lost.by == KEPT]
+    findings += [_kept(kept, network)] if kept else []
     losses = [lost for lost in losses if lost.by != KEPT]
     causes = dict.fromkeys(lost.why for lost in losses)
     findings += [_loss([lost for lost in losses if lost.why == why], network) for why in causes]
@@ -335,18 +336,16 @@ def _loss(losses: Sequence[Lost], network: Network) -> Finding:
     return obstacle("packets_lost", text, evidence, _REMEDIES[losses[0].by], level)
 
 
-def _kept(lost: Lost, network: Network) -> Finding:
-    text = (
-        f"containers of the network {network.name!r} get no answers from outside ({lost.family}), unless others route"
-    )
+def _kept(losses: Sequence[Lost], network: Network) -> Finding:
+    families = ", ".join(lost.family for lost in losses)
+    text = f"containers of the network {network.name!r} get no answers from outside ({families}), unless others route"
     remedy = 'write "ipMasq": true, or false if the network outside routes their addresses to this host'
     # Who has written it knows that they are routed.
     known = not any(bridge_of(plugin) or text_of(plugin, "type") == "ptp" for plugin in network.plugins) or any(
         member_of(plugin, "ipmasq") is False for plugin in network.plugins
     )
-    return obstacle(
-        "not_masqueraded", f"{text} their addresses to this host", lost.why, remedy, INFO if known else WARNING
-    )
+    evidence, level = "; ".join(lost.why for lost in losses), INFO if known else WARNING
+    return obstacle("not_masqueraded", f"{text} their addresses to this host", evidence, remedy, level)
 
 
 _REMEDIES = {
