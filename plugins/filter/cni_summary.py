@@ -27,7 +27,6 @@ _OF_HOSTS = {
     "leaks collected": "with leaks collected",
     "no leaks to collect": "without leaks to collect",
     "no networks": "without networks",
-    "not known": "of which it is not known",
 }
 """What is said of a number of hosts, where the word for one does not fit."""
 _KINDS = {

@@ -242,30 +242,30 @@ def in_words(steps: Sequence[Mapping[str, Any]]) -> str:
     ranked = sorted(steps, key=lambda step: (step.get("class") == FOREIGN, step.get("class") == SAFE))
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for number, step in enumerate(ranked):
-        # Another release is one event.
-        same = (step.get("class"), text(step.get("reason"))) if step.get("kind") == "replace" else number
+        # A release is one event.
+        one_event = step.get("kind") in ("install", "replace", "restore") and _module_of(step) == "cni_plugins"
+        same = (step.get("class"), step.get("kind"), text(step.get("reason"))) if one_event else number
         groups.setdefault(same, []).append(step)
     words = [_steps_in_words(group) for group in list(groups.values())[:_MOST_NAMED]]
     classes = [str(step.get("class")) for group in list(groups.values())[_MOST_NAMED:] for step in group]
-    if classes:
-        counted = ", ".join(f"{classes.count(name)} {name}" for name in dict.fromkeys(classes))
-        words.append(f"and {len(classes)} more ({counted})")
-    return ", ".join(words)
+    counted = ", ".join(f"{classes.count(name)} {name}" for name in dict.fromkeys(classes))
+    return ", ".join([*words, f"and {len(classes)} more ({counted})"] if classes else words)
 
 
 def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> str:
     step = steps[0]
     target, note = text(step.get("target")), "" if step.get("class") == SAFE else f" ({step.get('class')})"
-    if len(steps) > 1:
-        return f"replace {len(steps)} plugins: {text(step.get('reason'))}{note}"
     kind = text(step.get("kind")).replace("_", " ")
+    if len(steps) > 1:
+        return f"{kind} {len(steps)} plugins" + (f": {text(step.get('reason'))}" if kind == "replace" else "") + note
     # The directory of plugins and networks says nothing new; that of a runtime's file does.
-    if kind != "configure" and MODULES.get(text(step.get("section")), step.get("module")) in (
-        "cni_plugins",
-        "cni_conf",
-    ):
+    if kind != "configure" and _module_of(step) in ("cni_plugins", "cni_conf"):
         target = target.rpartition("/")[2] or target
     return f"{kind} {target}{note}"
+
+
+def _module_of(step: Mapping[str, Any]) -> str:
+    return text(MODULES.get(text(step.get("section")), step.get("module")))
 
 
 def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:

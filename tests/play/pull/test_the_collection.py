@@ -17,7 +17,7 @@ COLLECTION = Path(__file__).parents[3]
 # Somebody deletes a plugin and the file of a network before the last three.
 PLAYBOOKS = ("bootstrap", "bootstrap", "drift", "remediate", "drift")
 LINES = """\
-bootstrap.yml   node1: changed: make directory bin, install bridge, install host-local, and 5 more (5 safe)
+bootstrap.yml   node1: changed: make directory bin, install 3 plugins, make directory net.d, and 3 more (3 safe)
 bootstrap.yml   1 host: 1 changed
 bootstrap.yml   node1: unchanged
 bootstrap.yml   1 host: 1 unchanged

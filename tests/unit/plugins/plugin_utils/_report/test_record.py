@@ -239,6 +239,17 @@ def test_plugins_of_another_release_are_one_step_in_a_line():
     assert in_words([edited, *steps, safe]) == f"replace 3 plugins: {agreed} (disruptive), replace tap, replace sbr"
 
 
+def test_plugins_that_are_installed_or_restored_are_one_step_in_a_line():
+    def step(kind, section, target):
+        return {"section": section, "kind": kind, "target": target, "class": "safe", "reason": "not installed"}
+
+    plugins = [step("install", "plugins", f"/opt/cni/bin/{name}") for name in ("bridge", "dhcp", "vlan")]
+    networks = [step("restore", "networks", f"/etc/cni/net.d/{name}.conflist") for name in "ab"]
+    assert in_words([*plugins, *networks]) == "install 3 plugins, restore a.conflist, restore b.conflist"
+    assert in_words([dict(plugin, kind="restore") for plugin in plugins]) == "restore 3 plugins"
+    assert in_words(plugins[:1]) == "install bridge"
+
+
 def test_a_clean_host_that_needs_attention_says_why():
     assert (
         summary_of(build("h", {}, {}), ["no network", "leaks"]) == "clean, but needs attention: no network (and 1 more)"
