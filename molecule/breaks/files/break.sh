@@ -5,6 +5,7 @@
 set -euo pipefail
 
 cd /srv/breaks/ansible_collections/podwire/cni
+mkdir -p tests/integration
 cat >tests/integration/integration_config.yml <<END
 ---
 cni_test_plugins_old: /usr/lib/cni

@@ -11,7 +11,7 @@ pack() { tar --create --exclude=__pycache__ --exclude=integration_config.yml --o
 
 {
   pack --transform='s,^,ansible_collections/podwire/cni/,' --directory="$collection" galaxy.yml meta plugins pyproject.toml \
-    tests/private.sh tests/conftest.py tests/host
+    tests/private.sh tests/conftest.py tests/host tests/tools
   pack --transform='s,^,lib/,' --directory="$(dirname "$ansible")" ansible
   pack --transform='s,^[.],plugins,' --directory="$plugins" .
 } | gzip -1 | $ssh 'sudo sh -c "mkdir -p /srv/breaks && cd /srv/breaks && gzip -d | tar --extract --ignore-zeros"'
