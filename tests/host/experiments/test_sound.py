@@ -12,7 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experimen
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from breaks import BIN_DIR, UPLINK, on_a_new_host
+from breaks import BIN_DIR, UPLINK, WORLD, on_a_new_host
 
 DEFAULT4, DEFAULT6 = [{"dst": "0.0.0.0/0"}], [{"dst": "::/0"}]
 LAN = {"type": "host-local", "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.100", "gateway": "192.0.2.1"}
@@ -73,6 +73,25 @@ SOUND = {
         ip route delete default; ip route add default via 192.0.2.1 table 77
         ip rule add from all table 77 priority 32768
         """,
+        "1.0.0",
+    ),
+    "two routers": (
+        [BRIDGE],
+        f"""
+        ip route replace default nexthop via 192.0.2.1 dev {UPLINK} nexthop via 192.0.2.2 dev {UPLINK} weight 2
+        ip -6 route replace default nexthop via 2001:db8::1 dev {UPLINK} nexthop via 2001:db8::2 dev {UPLINK}
+        """,
+        "1.0.0",
+    ),
+    "a router with IPv6 only": (
+        [BRIDGE],
+        f"ip -n {WORLD} address add fe80::77/64 dev up1; ip route replace default via inet6 fe80::77 dev {UPLINK}",
+        "1.0.0",
+    ),
+    # systemd-networkd makes one of what a router announces, since 256.
+    "a nexthop object": (
+        [BRIDGE],
+        f"ip nexthop add id 7 via 192.0.2.1 dev {UPLINK}; ip route replace default nhid 7",
         "1.0.0",
     ),
     "only web pages may leave": (

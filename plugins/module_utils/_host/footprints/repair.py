@@ -62,8 +62,6 @@ def _why_not_one(one: Difference, drift: Drift) -> str:
         return _why_not_made(one, objects[one.key], drift)
     if one.was is None and not kind.removable:
         return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
-    if one.key[0] == "route" and one.was is not None and one.was["hops"]:
-        return "a route leads over several interfaces"
     if one.key[0] == SWITCH:
         return f"its plugins now make rules in {one.now}"
     if one.key[0] == LEASE and one.now is not None and one.key not in drift.freed:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, number_in, pack_attribute, pack_nested
 from ..netns import Netns
 from . import sysctls
-from .links import NotInPlace, Place, pack_kept, put_link
+from .links import Place, pack_kept, put_link
 from .objects import (
     ADDRESS,
     CONF4,
@@ -69,7 +69,7 @@ class Writer:
         self._here.close()
 
     def put(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
-        """Put one object back. Raises OSError if the kernel refuses it, NotInPlace if it cannot be put back."""
+        """Put one object back. Raises OSError if the kernel refuses it, links.NotInPlace if it cannot be put back."""
         kind = str(key[0])
         if kind == "link":
             put_link(self._here, key, wanted, now)
@@ -106,13 +106,18 @@ class Writer:
         # Only "onlink" is set. The kernel found out the others.
         fields[8] &= 4
         found = attributes_in(wanted.raw, ROUTE.size)
-        if 9 in found:
-            raise NotInPlace("a route over several interfaces")
         replaced = {4: struct.pack("=I", self._here.index(str(key[7])))} if 4 in found else {}
+        if 9 in found:
+            replaced[9] = b"".join(self._hop(*hop) for hop in wanted.value["hops"])
         # To replace would take away the same route over another interface. IPv4 has several by APPEND, IPv6 by metric.
         how = _REPLACE if now is not None else _APPEND if fields[0] == 2 else EXCLUSIVE
-        body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26), replaced)
+        # The kernel tells what a nexthop object (30) contains, too, and takes only either.
+        body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26, 30), replaced)
         self._here.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
+
+    def _hop(self, name: str, weight: int, flags: int, attributes: str) -> bytes:
+        body = bytes.fromhex(attributes)
+        return struct.pack("=HBBi", 8 + len(body), flags, weight, self._here.index(name)) + body
 
     def _put_rule(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         # The kernel does not tell the priority 0, and chooses another one where none is asked for.

@@ -43,7 +43,7 @@ _DROPPING = ("tbf", "netem")
 _TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
-_NODAD, _PERMANENT, _ONLINK = 0x02, 0x80, 4
+_NODAD, _PERMANENT, _ONLINK, _UNICAST = 0x02, 0x80, 4, 1
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
 _NO_DETECTION = ("accept_dad", "dad_transmits")
@@ -51,7 +51,7 @@ _WITHOUT_DETECTION = tuple(f"ipv6/conf/{name}/accept_dad" for name in ("all", "d
 
 
 class Gateway(NamedTuple):
-    """A router on the link *name*."""
+    """A router of default routes of *family*, on the link *name*."""
 
     family: int
     name: str
@@ -77,7 +77,7 @@ class HostCopy:
         """Return the interfaces that are copied: those that have addresses, ports or the way out come first."""
         every = [str(key[1]) for key in self.state if key[0] == "link" and key[1] != "lo"]
         used = {str(key[1]) for key in self.state if key[0] == "addr" and not str(key[2]).startswith("fe80:")}
-        used.update(str(key[-1]) for key in self.state if key[0] == "route" and key[3] == "default/0")
+        used.update(gateway.name for gateway in self.gateways)
         used.update(found.value["master"] for key, found in self.state.items() if key[0] == "link")
         every.sort(key=lambda name: name not in used)
         if len(used.intersection(every[_MOST_LINKS:])) > 0:
@@ -107,11 +107,17 @@ class HostCopy:
 
     @property
     def gateways(self) -> List[Gateway]:
-        """The routers of default routes."""
+        """The routers of default routes, "" as address where the next hop is none."""
         found = []
         for key, route in self.state.items():
-            if key[0] == "route" and str(key[3]) == "default/0" and route.value["gw"]:
-                found.append(Gateway(int(key[1]), str(key[7]), route.value["gw"]))
+            if key[0] == "route" and key[3] == "default/0" and key[6] == _UNICAST:
+                hops = [(hop[0], bytes.fromhex(hop[3])) for hop in route.value["hops"]]
+                for name, attributes in hops or [(key[7], route.raw[ROUTE.size :])]:
+                    parts = attributes_in(attributes)
+                    # An IPv4 route may have an IPv6 gateway (RTA_VIA, with its family).
+                    raw = parts.get(5) or parts.get(18, b"")[2:]
+                    address = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw) if raw else ""
+                    found.append(Gateway(int(key[1]), str(name), address))
         return found
 
     def uplinks(self) -> Dict[int, Tuple[str, str]]:
@@ -119,7 +125,7 @@ class HostCopy:
 
         That of the default route comes first.
         """
-        leading = {str(key[7]) for key in self.state if key[0] == "route" and str(key[3]) == "default/0"}
+        leading = {gateway.name for gateway in self.gateways}
         peers = self._peers()
         found: Dict[int, Tuple[str, str]] = {}
         for name, address, _prefix in sorted(self._own_addresses(), key=lambda entry: entry[0] not in leading):
@@ -134,12 +140,7 @@ class HostCopy:
 
     def way_out(self, family: int) -> str:
         """Return the interface of a default route of *family*, in any table, "" if there is none that is copied."""
-        found = (
-            [str(key[7])] if key[7] else [str(hop[0]) for hop in route.value["hops"]]
-            for key, route in self.state.items()
-            if key[0] == "route" and key[1] == family and key[3] == "default/0" and key[6] == 1
-        )
-        return next((name for names in found for name in names if name in self.links), "")
+        return next((name for other, name, _router in self.gateways if other == family and name in self.links), "")
 
     # ---- in the private host
 
@@ -308,7 +309,7 @@ class HostCopy:
                     if address not in own:
                         _add_address(dumps, family_of(address), address, index)
                 for address in addresses:
-                    _add_route(dumps, address, index)
+                    _add_route(dumps, family_of(address), address, {4: _u32(index)})
 
         visit([outside], work)
 
@@ -321,11 +322,7 @@ class HostCopy:
                 for address in addresses:
                     family = family_of(address)
                     if family in via:
-                        raw, router = (socket.inet_pton(family, text) for text in (address, via[family][0]))
-                        body = pack_attribute(1, raw) + pack_attribute(5, router)
-                        head = ROUTE.pack(family, len(raw) * 8, 0, 0, MAIN_TABLE, 4, 0, 1, 0)
-                        with contextlib.suppress(OSError):
-                            dumps.change(_NEW_ROUTE, head + body, CREATE)
+                        _add_route(dumps, family, address, {5: socket.inet_pton(family, via[family][0])})
 
         visit([outside], work)
 
@@ -351,20 +348,17 @@ def _answer(
         for index in indexes.values():
             dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 1, 1))
         for gateway in gateways:
-            if gateway.name in peers:
-                _add_address(dumps, gateway.family, gateway.address, indexes[peers[gateway.name]])
+            if gateway.name in peers and gateway.address:
+                _add_address(dumps, family_of(gateway.address), gateway.address, indexes[peers[gateway.name]])
         for name, address, prefix in own:
             if name in peers:
-                _add_route(dumps, address, indexes[peers[name]])
+                _add_route(dumps, family_of(address), address, {4: _u32(indexes[peers[name]])})
                 neighbour = next((ip for ip in _first_of(address, prefix) if ip not in {entry[1] for entry in own}), "")
                 if neighbour:
                     _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
         for family, peer in first.items():
             if peer in indexes:
-                head = ROUTE.pack(family, 0, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
-                # The kernel may have no IPv6.
-                with contextlib.suppress(OSError):
-                    dumps.change(_NEW_ROUTE, head + pack_attribute(4, _u32(indexes[peer])), CREATE)
+                _add_route(dumps, family, "", {4: _u32(indexes[peer])})
 
 
 def _without_ports(state: State) -> State:
@@ -409,12 +403,15 @@ def _add_address(dumps: Dumps, family: int, address: str, index: int) -> None:
         dumps.change(_NEW_ADDRESS, head + pack_attribute(2, raw) + pack_attribute(1, raw), CREATE | EXCLUSIVE)
 
 
-def _add_route(dumps: Dumps, address: str, index: int) -> None:
-    family = family_of(address)
-    raw = socket.inet_pton(family, address)
-    head = ROUTE.pack(family, len(raw) * 8, 0, 0, MAIN_TABLE, 4, 253 if family == socket.AF_INET else 0, 1, 0)
+def _add_route(dumps: Dumps, family: int, address: str, way: Mapping[int, bytes]) -> None:
+    """Add a route to *address*, "" for all, over an interface (RTA_OIF, 4) or a router (RTA_GATEWAY, 5)."""
+    attributes = {1: socket.inet_pton(family, address), **way} if address else way
+    scope = 253 if family == socket.AF_INET and 4 in way else 0
+    head = ROUTE.pack(family, 8 * len(attributes.get(1, b"")), 0, 0, MAIN_TABLE, 4, scope, 1, 0)
+    body = b"".join(pack_attribute(kind, value) for kind, value in attributes.items())
+    # The kernel may have no IPv6.
     with contextlib.suppress(OSError):
-        dumps.change(_NEW_ROUTE, head + pack_attribute(1, raw) + pack_attribute(4, _u32(index)), CREATE | EXCLUSIVE)
+        dumps.change(_NEW_ROUTE, head + body, CREATE | EXCLUSIVE)
 
 
 def _u32(number: int) -> bytes:

@@ -355,7 +355,6 @@ def test_consequences_are_not_told():
             Difference(NETNS, ("qdisc", "eth0", 1, 2), None, {"kind": "tbf"}),
             "only an ADD removes the queueing discipline tbf on eth0",
         ),
-        (Difference(NETNS, DEFAULT, dict(route().value, hops=[1]), None), "a route leads over several interfaces"),
         (
             Difference(HOST, ("lease", "/d", "n", "10.0.0.2"), "a", "b"),
             "the address 10.0.0.2 is leased to another container",

@@ -53,6 +53,8 @@ ip -n put-there route add default via fd60::1
 ip -n put-there route add 192.0.2.0/24 via 10.60.0.1 table 100 metric 7
 ip -n put-there route add 198.51.100.0/24 dev mac0 src 10.61.0.2
 ip -n put-there route add blackhole 203.0.113.0/24
+ip -n put-there route add 192.0.2.128/25 nexthop via 10.60.0.1 dev eth0 nexthop via 10.61.0.1 dev mac0 weight 3
+ip -n put-there route add 2001:db8::/32 nexthop via fd60::1 dev eth0 nexthop via fd60::3 dev eth0 weight 3
 ip -n put-there rule add from 10.60.0.2 table 100 priority 500
 ip -n put-there -6 rule add from fd60::2 table 100 priority 501
 ip -n put-there neigh add 10.60.0.9 lladdr 0a:00:00:00:00:09 dev eth0 nud permanent
@@ -176,6 +178,18 @@ def test_every_object_is_put_back(spaces):
                 assert present[key].ifindex == there.ifindex, key
                 tried.add(key[0])
     assert tried == {*DELETE, "route", "rule"}
+
+
+@pytest.mark.parametrize("family, gateway", [("-4", "10.60.0.1"), ("-6", "fd60::1")])
+def test_a_route_by_a_nexthop_object_is_put_back_without_it(spaces, family, gateway):
+    # As systemd-networkd makes the default route of a router's advertisement since 256.
+    run("ip", "-n", "put-there", "nexthop", "add", "id", "7", "via", gateway, "dev", "eth0")
+    run("ip", "-n", "put-there", family, "route", "add", "default", "nhid", "7", "metric", "9", "proto", "ra")
+    recorded = look(spaces)
+    # Its routes go with it.
+    run("ip", "-n", "put-there", "nexthop", "del", "id", "7")
+    assert len(differing(recorded, look(spaces))) == 1
+    assert put_all(recorded, spaces) == []
 
 
 @pytest.mark.parametrize(
