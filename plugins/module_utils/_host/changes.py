@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from .secrets import mask
 
@@ -22,6 +23,7 @@ SAME = "..."
 _MOST_NAMED = 2
 _LONGEST_VALUE = 40
 _LONGEST_PATH = 80
+_LONGEST_HEADER = 250
 # Comparing the elements of longer lists takes too long.
 _LONGEST_LIST = 200
 _BARE = re.compile(r"[\w./:@+-]+")
@@ -119,6 +121,41 @@ def _are_typed(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(element, dict) and isinstance(element.get("type"), str) for element in value
     )
+
+
+def diff_of(steps: Iterable[Any]) -> List[Dict[str, Any]]:
+    """Return Ansible's diff structure: what the steps of a plan change, below their reasons.
+
+    ``step`` is the place in the plan of the one that an entry is about; rows have one entry for all of them.
+    """
+    entries: Dict[Any, Dict[str, Any]] = {}
+    for place, step in enumerate(steps):
+        before, after = step.before, step.after
+        if before is not None and after is not None:
+            before, after = reduce_change(before, after)
+        if step.row:
+            before, after = (_line_of(step.row, *sides) for sides in ((before, after), (after, before)))
+        entry = {
+            "before_header": os.path.dirname(step.target) if step.row else step.target,
+            "after_header": f"{step.kind}: {step.reason}",
+            "before": "" if before is None else before,
+            "after": "" if after is None else after,
+        }
+        if not step.row:
+            entries[place] = dict(entry, step=place)
+            continue
+        table = entries.setdefault(entry["before_header"], dict(entry, before="", after=""))
+        table.update({side: table[side] + entry[side] for side in ("before", "after")})
+        if entry["after_header"] not in table["after_header"]:
+            table["after_header"] = f"{table['after_header']}; {entry['after_header']}"[:_LONGEST_HEADER]
+    return list(entries.values())
+
+
+def _line_of(name: str, state: Any, other: Any) -> str:
+    """Return the line of a row in the diff of its directory: its version, and what else the *other* state has, too."""
+    shown = [key for key in state or () if key == "version" or key in (other or ())]
+    words = [state[key] if key == "version" else f"{key} {state[key]}" for key in shown]
+    return f"{name}: {', '.join(words)}\n" if words else ""
 
 
 # ---- in words

@@ -72,13 +72,14 @@ class Step:
     ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the state for
     the diff (a text, a JSON-ready object, or None: does not exist; a value inside that only a run can know is None),
     ``action`` the function that makes the change. ``reason`` is a phrase that says what is not as desired, without
-    secrets: ``eth0 is gone``. Steps with the same ``item`` belong together: when one fails,
-    the rest of them are left out and other items continue. A failing step without item ends the plan. Steps of one
-    ``lane`` run in order, lanes in parallel. ``parts`` are the kinds of what the step does, if it does several things.
-    ``section`` is the part of a host that it belongs to, in a plan of several.
+    secrets: ``eth0 is gone``. Steps with the same ``item`` belong together: when one fails, the rest of them are left
+    out and other items continue. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes
+    in parallel. ``parts`` are the kinds of what the step does, if it does several things. ``section`` is the part of a
+    host that it belongs to, in a plan of several. ``row`` names its line in the one diff of its directory.
     """
 
     section = ""
+    row = ""
     state = "planned"
     error: Optional[HostError] = None
 
@@ -215,8 +216,10 @@ class Plan:
         return [dict(step.describe(), state=step.state) for step in self.steps]
 
     def diff(self) -> List[Dict[str, Any]]:
-        """Return Ansible's diff structure: for each step of ``actions``, what it changes, below its reason."""
-        return [dict(_diff_of(step), step=place) for place, step in enumerate(self.steps)]
+        """Return Ansible's diff structure, see changes.diff_of."""
+        from .changes import diff_of
+
+        return diff_of(self.steps)
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. Raises the first error of a step without item; other errors are stored in their steps."""
@@ -230,21 +233,6 @@ class Plan:
             if step.step_class != FOREIGN:
                 lanes.setdefault(step.lane, []).append(step)
         each_of(_run_lane, lanes.values(), workers)
-
-
-def _diff_of(step: Step) -> Dict[str, Any]:
-    before, after = step.before, step.after
-    if before is not None and after is not None:
-        # Imported late: unchanged runs and those without diff do not need it.
-        from .changes import reduce_change
-
-        before, after = reduce_change(before, after)
-    return {
-        "before_header": step.target,
-        "after_header": f"{step.kind}: {step.reason}",
-        "before": "" if before is None else before,
-        "after": "" if after is None else after,
-    }
 
 
 def _run_lane(steps: List[Step]) -> None:

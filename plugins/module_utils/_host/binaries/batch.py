@@ -40,8 +40,7 @@ class PluginChange:
     ``kind`` is one of the constants above, ``current`` the present file, ``target`` the record (see Manifest) of the
     desired one, None to remove it. ``keep`` is the origin with which the manifest's entry keeps the current file, "" if
     it does not, and ``release`` that file's release, if it is known. ``during`` and ``after`` are the manifest's entry
-    while the change happens and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the
-    diff) are what a user sees.
+    while the change happens and when it is done (None: no entry). ``report`` is what a user sees in the result.
     """
 
     def __init__(self, name: str, kind: str, current: FoundPlugin, target: Record) -> None:
@@ -55,15 +54,12 @@ class PluginChange:
         self.after: Record = None
         self.staged: Optional[Staged] = None
         self.report: Record = None
-        self.shown: Record = None
 
     def answered(self, versions: List[str]) -> None:
-        """Note the new binary's answer to VERSION in the manifest's entry and in everything that is shown."""
+        """Note the new binary's answer to VERSION in the manifest's entry and in the result."""
         for place in (self.during, self.after, self.report):
             if place is not None:
                 place["cni_versions"] = versions
-        if self.shown is not None:
-            self.shown["cni_versions"] = " ".join(versions)
 
 
 class PluginBatch:

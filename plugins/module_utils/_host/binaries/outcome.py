@@ -90,25 +90,16 @@ class PluginsPlan(Plan):
 
         A downgrade is never safe, nor is what may be one of a file that somebody has agreed on.
         """
-        from .batch import ACTIONS, REMOVE
+        from .batch import ACTIONS, INSTALL, REMOVE
 
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
             self._add_directory(self.store.bin_dir)
         target, releases = change.target, self._releases(change)
         # Releases that are equal do not tell the files apart.
-        told = releases[0] != releases[1]
-        after = None
-        if target is not None and "link" in target:
-            after = {"link": target["link"]}
-        elif target is not None:
-            after = _describe(change.name, target, self._versions(change), releases[1] if told else "")
-        current = change.current
-        before = None
-        if current.kind == FILE:
-            versions = self.store.cni_versions(change.name, current)
-            before = _describe(change.name, current._asdict(), versions, releases[0] if told else "")
-        elif current.kind != MISSING:
-            before = {"link": current.link}
+        alike = releases[0] == releases[1] and change.kind not in (INSTALL, REMOVE)
+        after = None if target is None else _describe(target, releases[1], alike)
+        missing = change.current.kind == MISSING
+        before = None if missing else _describe(change.current._asdict(), releases[0], alike)
         self.batch.changes.append(change)
         path = self.store.path(change.name)
         newer, worse = self._compare(change, *releases)
@@ -116,11 +107,12 @@ class PluginsPlan(Plan):
         reason = reason or self._reason(change, (before, after), releases, worse, agreed)
         step_class = DISRUPTIVE if worse or agreed else step_class
         self._record(change, *releases)
-        self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason))
-        sha256 = None if target is None else target.get("sha256")
-        self._note(change.name, sha256, self._versions(change), ACTIONS[change.kind])
-        # The answers to VERSION while the plan is applied become part of the report and the diff.
-        change.report, change.shown = self._report[change.name], after
+        step = Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason)
+        step.row = change.name
+        self.add(step)
+        self._note(change.name, (target or {}).get("sha256"), self._versions(change), ACTIONS[change.kind])
+        # The answers to VERSION while the plan is applied become part of it.
+        change.report = self._report[change.name]
 
     def _add_directory(self, path: str) -> None:
         state = {"mode": "0755", "owner": "0:0"}
@@ -129,13 +121,14 @@ class PluginsPlan(Plan):
 
     def _releases(self, change: PluginChange) -> Tuple[str, str]:
         """Return the releases of the present file and of the one after the change, "" for one that is not known."""
-        from .batch import INSTALL, REPLACE, RESTORE
+        from .batch import REMOVE, SET_ATTRIBUTES
 
-        if change.kind not in (INSTALL, REPLACE, RESTORE):
+        if change.kind == SET_ATTRIBUTES:
             return "", ""
+        if change.kind == REMOVE:
+            return self.store.release(change.name, change.current.sha256), ""
         name, sha256, folder = change.name, str((change.target or {}).get("sha256", "")), self._wanted.folder
-        missing = change.current.kind == MISSING
-        before = "" if missing else self.store.release(name, change.current.sha256, self.store.path(name))
+        before = self.store.release(name, change.current.sha256, self.store.path(name))
         after = self._wanted.release or self.store.release(name, sha256, os.path.join(folder, name) if folder else "")
         return before, after
 
@@ -299,10 +292,13 @@ class PluginsPlan(Plan):
             return
 
 
-def _describe(name: str, file: Mapping[str, Any], versions: Optional[List[str]], release: str) -> Dict[str, Any]:
+def _describe(file: Mapping[str, Any], release: str, alike: bool) -> Dict[str, Any]:
+    """Return what a diff shows of a file or link; *alike*: only its content tells it from the other one."""
+    if file.get("link"):
+        return {"version": f"link to {file['link']}"}
+    version = release or "version unknown"
     return {
-        "plugin": f"{name} {release}" if release else f"{name}, sha256 {str(file['sha256'])[:12]}",
+        "version": f"{version}, sha256 {str(file['sha256'])[:12]}" if alike else version,
         "mode": f"{file['mode']:04o}",
         "owner": f"{file['uid']}:{file['gid']}",
-        "cni_versions": " ".join(versions) if versions else None,
     }

@@ -7,21 +7,7 @@ import os
 import re
 import stat
 import time
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Collection,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity, is_settled
@@ -31,7 +17,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}\Z")
 
 T = TypeVar("T")
 
-Contents = Callable[[Iterable[str]], Iterator[Tuple[str, BinaryIO]]]
+Contents = Callable[[Iterable[str]], Iterable[Tuple[str, BinaryIO]]]
 """Yields ``(name, stream)`` for each of the given names; each stream is read before the next is asked for."""
 
 Record = Optional[Dict[str, Any]]
@@ -54,26 +40,23 @@ def scripts_in(machines: Mapping[str, str]) -> List[str]:
 
 
 def select(
-    members: Mapping[str, T], plugins: Optional[Iterable[str]], where: str, scripts: Collection[str] = ()
+    members: Mapping[str, T], plugins: Optional[Iterable[str]], where: str, scripts: Iterable[str] = ()
 ) -> Dict[str, T]:
     """Return those of *members* that *plugins* names (None: all but *scripts*). Raises HostError ``missing_member``.
 
     A script is installed only if it is named: what a vendor packs beside the plugins, such as an installer, would be
     executed otherwise.
     """
-    available = ", ".join(sorted(members)) or "none"
     if plugins is None:
-        if not set(members) - set(scripts):
-            hint = (
-                f" (scripts are installed only if 'plugins' names them: {', '.join(sorted(scripts))})"
-                if scripts
-                else ""
-            )
+        left_out = set(scripts)
+        if set(members) <= left_out:
+            named = ", ".join(sorted(left_out))
+            hint = f" (scripts are installed only if 'plugins' names them: {named})" if named else ""
             raise HostError(
                 f"{where} has no ELF file in its root, so there is no plugin to install{hint}", code="missing_member"
             )
-        left_out = set(scripts)
         return {name: member for name, member in members.items() if name not in left_out}
+    available = ", ".join(sorted(members)) or "none"
     missing = [name for name in plugins if name not in members]
     if missing:
         raise HostError(

@@ -59,8 +59,8 @@ PAYLOAD = {
     "cni_gc": (84, 668, 70),
     "cni_host": (193, 1653, 39),
     "cni_info": (153, 1306, 34),
-    "cni_netns": (16, 103, 12),
-    "cni_plugins": (69, 520, 21),
+    "cni_netns": (16, 105, 12),
+    "cni_plugins": (69, 522, 21),
     "cni_report": (1, 20, 1),
     "cni_smoke": (94, 782, 62),
 }

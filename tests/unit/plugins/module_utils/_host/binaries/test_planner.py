@@ -40,7 +40,6 @@ def test_install_then_nothing_and_nothing_is_executed_or_hashed(plugin_host, mon
     assert plugin_host.files() == OLD
     assert [os.path.basename(path) for path in plugin_host.asked] == ["bridge", "ptp"]
     assert [entry["cni_versions"] for entry in plan.report()] == [["1.0.0"], ["1.0.0"]]
-    assert plan.diff()[1]["after"]["cni_versions"] == "1.0.0"
     monkeypatch.setattr(store, "digest_of", lambda stream: pytest.fail("read again"))
     again = plugin_host.present(OLD, shipped=())
     assert not again.changed and len(plugin_host.asked) == 2
@@ -121,7 +120,7 @@ def test_a_link_is_replaced_and_comes_back(plugin_host, tmp_path):
     os.makedirs(plugin_host.bin_dir)
     os.symlink(str(outside), os.path.join(plugin_host.bin_dir, "bridge"))
     plan = plugin_host.present(OLD)
-    assert plan.diff()[0]["before"] == {"link": str(outside)}
+    assert plan.diff()[0]["before"] == f"bridge: link to {outside}\n"
     assert plugin_host.apply(plan)["bridge"] == "replaced"
     assert plugin_host.files() == OLD and outside.read_bytes() == b"untouched"
     assert plugin_host.apply(plugin_host.restored())["bridge"] == "restored"

@@ -40,19 +40,33 @@ def test_another_release(plugin_host, monkeypatch):
 
 def test_a_diff_names_plugin_and_release(plugin_host):
     def contents(release):
-        step = plugin_host.present(NEWER, release=release).steps[-1]
-        return step.before["plugin"], step.after["plugin"]
+        [entry] = plugin_host.present(NEWER, release=release).diff()
+        return entry["before"], entry["after"]
 
     plugin_host.apply(plugin_host.present(BRIDGE))
-    (old, new), digest = contents(""), "bridge, sha256 [0-9a-f]{12}"
+    (old, new), digest = contents(""), "bridge: version unknown, sha256 [0-9a-f]{12}\n"
     assert re.fullmatch(digest, old) and re.fullmatch(digest, new) and old != new
     manifest = plugin_host.manifest()
     (known,) = manifest.versions.values()
     known["release"] = "1.6.2"
     manifest.save()
-    assert contents("1.9.1") == ("bridge 1.6.2", "bridge 1.9.1")
+    assert contents("1.9.1") == ("bridge: 1.6.2\n", "bridge: 1.9.1\n")
     # The same release with another content.
-    assert contents("1.6.2") == (old, new)
+    assert contents("1.6.2") == (old.replace("version unknown", "1.6.2"), new.replace("version unknown", "1.6.2"))
+
+
+def test_a_directory_has_one_diff_with_a_line_for_each_plugin(plugin_host):
+    directory, new = plugin_host.present(OLD).diff()
+    assert directory["before"] == "" and directory["after"]["mode"] == "0755"
+    assert (new["before_header"], new["after_header"]) == (plugin_host.bin_dir, "install: not installed")
+    assert (new["before"], new["after"]) == ("", "bridge: version unknown\nptp: version unknown\n")
+    plugin_host.apply(plugin_host.present(OLD, release="1.1.1"))
+    plugin_host.put("ptp", OLD["ptp"], 0o700)
+    os.remove(os.path.join(plugin_host.bin_dir, "bridge"))
+    [entry] = plugin_host.present({**OLD, "tap": NEW["tap"]}, release="1.1.1").diff()
+    assert entry["after_header"] == "install: not installed; set_attributes: mode 0700, want 0755"
+    assert entry["before"] == "ptp: mode 0700\n"
+    assert entry["after"] == "bridge: 1.1.1\nptp: mode 0755\ntap: 1.1.1\n"
 
 
 def test_a_link(plugin_host, tmp_path):
@@ -67,7 +81,7 @@ def test_mode_and_owner(plugin_host):
     plan = plugin_host.present(BRIDGE)
     assert reasons(plan) == ["mode 0700, want 0755"]
     (entry,) = plan.diff()
-    assert (entry["before"], entry["after"]) == ({"mode": "0700"}, {"mode": "0755"})
+    assert (entry["before"], entry["after"]) == ("bridge: mode 0700\n", "bridge: mode 0755\n")
     uid, gid = os.geteuid(), os.getegid()
     plan = plugin_host.present(BRIDGE, attributes=Attributes(0o755, uid + 1, gid))
     assert reasons(plan) == [f"mode 0700, want 0755; owner {uid}:{gid}, want {uid + 1}:{gid}"]

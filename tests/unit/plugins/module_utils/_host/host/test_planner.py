@@ -55,7 +55,9 @@ def raising(error):
 def test_the_diff_has_each_step_once_and_in_its_order(whole):
     whole.run_all(**sections())
     plan = whole.plan(**undone())
-    assert [entry["before_header"] for entry in plan.diff()] == [step.target for step in plan.steps]
+    shown = [os.path.dirname(step.target) if step.row else step.target for step in plan.steps]
+    # The plugins of a directory are lines of one.
+    assert [entry["before_header"] for entry in plan.diff()] == list(dict.fromkeys(shown))
 
 
 # ---- what fails
