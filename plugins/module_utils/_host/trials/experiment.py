@@ -202,15 +202,11 @@ class Experiment:
                 # The next container changes the MAC of a bridge, which some releases take for a fault.
                 failed = self._why_failed("CHECK", partial(cni.check_network_list, self._config, runtime))
         ways = _Ways(self._host, outside, [Netns(runtime.net_ns) for runtime in runtimes], results)
-        seen = Observation(
-            self._doubt(), None, ways.find(self._subject.plugins, bool(self._capability_args)), (), ways.tried
-        )
+        lost = ways.find(self._subject.plugins, bool(self._capability_args))
         for runtime in runtimes:
-            left = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime))
-            failed = left or failed
-        seen = seen._replace(failed=failed)
+            failed = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime)) or failed
         names = [address for result in results for address in container_addresses(result)]
-        return seen._replace(left=self._left(runtimes, names, rules))
+        return Observation(self._doubt(), failed, lost, self._left(runtimes, names, rules), ways.tried)
 
     def _doubt(self) -> str:
         return "; ".join(self._host.doubts)
@@ -288,13 +284,14 @@ class _Ways:
                 elif name:
                     flows.append(("published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE)))
         with Trace() as trace:
-            for gateway in self._gateways():
-                self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
             for way, flow in flows:
                 self._test(way, flow.address, partial(connects, flow, trace), trace)
                 if way == "outside" and not lan and trace.peer in ours:
                     why = f"outside, a container keeps its own address ({trace.peer}), since nothing masquerades it"
                     self._lost.append(Lost(way, _FAMILIES[family_of(trace.peer)], KEPT, why))
+            # At the end: who has learned the gateway's MAC in a second attempt needs no answer to ARP.
+            for gateway in self._gateways():
+                self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
         return self._lost
 
     def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
