@@ -67,9 +67,9 @@ options:
       - V(attachments) are attachments in O(cache_dir). V(leases) are reservations of the plugin C(host-local).
         V(rules) are the rules that plugins keep in iptables and nftables for single containers. V(cache) are damaged
         files in O(cache_dir).
-      - V(links) are veths on bridges of CNI networks whose other end is also on the host and is idle, and bridges of
-        CNI networks that have no ports and that no configuration names. A veth that leads to an existing namespace is
-        left.
+      - V(links) are veths of attachments whose other end is also on the host and is idle, and bridges without ports
+        that no configuration names, if an ADD of this collection made them and nobody has added anything to them.
+        Other veths on bridges of CNI networks, and other bridges that such networks used, are reported and left.
     type: list
     elements: str
     choices:
@@ -205,8 +205,7 @@ collected:
         - Left because of V(live) (the container is alive), V(address_live) (the address is in use), V(young) (see
           O(min_age)), V(not_ours) (a source may be missing), V(disable_gc) (the network disables GC),
           V(missing_plugin) (a DEL could not work), V(unclear), V(no_owner), V(other) or V(unreadable) (the owner cannot
-          be determined), V(in_use) (the interface is in use), V(other_runtime) (another runtime may need the bridge),
-          or V(empty_live_set) (see O(allow_empty)).
+          be determined), V(in_use) (the interface is in use), or V(empty_live_set) (see O(allow_empty)).
       type: str
       sample: owner_dead
     error:

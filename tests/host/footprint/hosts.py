@@ -9,10 +9,11 @@ import os
 import random
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import put_back_all
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import repair_all
 from ansible_collections.podwire.cni.tests.host.footprint.facts import Facts, read_facts
 from ansible_collections.podwire.cni.tests.host.footprint.site import flush_legacy, links
 from ansible_collections.podwire.cni.tests.host.host import Host, sh, wait_until, with_iptables
@@ -23,11 +24,13 @@ WORDS = ("web", "api", "nat", "filter", "br0", "accept", "input", "10.88.0.2", "
 OUTSIDE = "pwu-outside"
 RUNTIME_CACHE = Path("/var/lib/cni")
 NO_CACHE = "/run/home/none"
+EVERYTHING = {"min_age": "0", "allow_empty": True, "scope": ["attachments", "leases", "rules", "cache", "links"]}
 # What an ADD sets explicitly on an interface that leads to the container, and for the whole host.
 SET_BY_ADDS = (
     re.compile(r"^sysctl net\.ipv[46]\.(ip_forward|conf\.\S+\.(forwarding|accept_redirects)) "),
     re.compile(rf"^sysctl net\.ipv[46]\.conf\.({BRIDGE}|{UPLINK})\.(accept_ra|route_localnet) "),
 )
+_ADDED = f"ip address add 10.89.0.250/32 dev {MADE}"
 _TABLES = tuple(
     f"nft -f - <<'END'\n{text}\nEND"
     for text in (
@@ -45,12 +48,15 @@ _TABLES = tuple(
 
 
 class GeneratedHost:
-    """One host. ``log`` tells what was done, as commands and names of steps."""
+    """One host. ``log`` tells what was done, as commands and names of steps. *done* counts it, by verbs."""
 
-    def __init__(self, seed: int, host: Host, work: Path, generations: dict[str, Path]) -> None:
+    def __init__(self, seed: int, host: Host, work: Path, generations: dict[str, Path], done: Counter[str]) -> None:
         self._choice = random.Random(seed)
         self._work = work
         self.log: list[str] = []
+        self._done = done
+        # Whether plugins refuse an ADD, for a reason that is none of the collection's.
+        self._refuses = False
         self.generation = self._choice.choice(("old", "new"))
         self.backend = self._choice.choice(("nft", "nft", "legacy"))
         conf_dir = work / "net.d"
@@ -66,9 +72,13 @@ class GeneratedHost:
         self.containers: list[dict[str, Any]] = []
         self.attached: set[str] = set()
 
-    def _sh(self, script: str, check: bool = True) -> None:
+    def _sh(self, script: str) -> None:
         self.log.append(script)
-        sh(script, check=check)
+        sh(script)
+
+    def _try(self, verb: str, script: str) -> None:
+        self.log.append(script)
+        self._done[verb] += sh(f"{script}\necho done", check=False).endswith("done")
 
     def _some(self, things: list[str]) -> str:
         return "\n".join(thing for thing in things if self._choice.random() < 0.6)
@@ -101,6 +111,7 @@ class GeneratedHost:
                     f"ip address add 192.0.2.50/32 dev {UPLINK}",
                     f"ip address add fd00:88::250/128 dev {BRIDGE} nodad",
                     f"ip link set {BRIDGE} alias web",
+                    f"ip link add admin0 type veth peer name admin1 && ip link set admin0 master {BRIDGE}",
                     f"ip link set {BRIDGE} allmulticast on",
                     f"ip route add 198.51.100.0/24 via 10.88.0.9 dev {BRIDGE} proto static",
                     f"ip route add 203.0.113.0/25 via 10.88.0.2 dev {BRIDGE} metric 50",
@@ -132,6 +143,8 @@ class GeneratedHost:
     def _make_networks(self) -> None:
         for name in self._choice.sample(WORDS[:6], self._choice.randint(1, 2)):
             plugins = [self._main(), *self._chained()]
+            types = {plugin["type"] for plugin in plugins}
+            self._refuses = self._refuses or {"macvlan", "bandwidth"} <= types or len(plugins[0]["ipam"]["ranges"]) > 1
             conf = {"cniVersion": self._choice.choice(("0.4.0", "1.0.0")), "name": name, "plugins": plugins}
             self.networks[name] = conf
             Path(self.host.defaults["conf_dir"], f"{name}.conflist").write_text(json.dumps(conf))
@@ -199,36 +212,38 @@ class GeneratedHost:
 
     def steps(self) -> list[Any]:
         """Return steps at random, ADDs first. A step of the administrator returns what the host has from then on."""
-        frequent = [self.break_something, self.break_something, self.administrate, self.repair, self.remediate]
-        others = [self.attach, self.detach, self.renew, self.audit, self.service, self.collect, self.die, self.report]
-        return [self.attach, *self._choice.choices([*frequent, *frequent, *others], k=self._choice.randint(5, 10))]
+        harm = [self.break_something, self.administrate]
+        mend = [self.repair, self.remediate, self.audit, self.service]
+        others = [self.attach, self.detach, self.renew, self.collect, self.die, self.abandon, self.report]
+        weights = [6, 2, *(2 for _verb in mend), *(1 for _verb in others)]
+        return [self.attach, *self._choice.choices([*harm, *mend, *others], weights, k=self._choice.randint(6, 12))]
 
-    def _run(self, module: str, host: Host | None = None, **arguments: Any) -> dict[str, Any]:
+    def _run(self, verb: str, module: str, host: Host | None = None, **arguments: Any) -> None:
         self.log.append(f"{module} {json.dumps(arguments)}")
         result = (host or self.host).attempt(module, environment=self._environment, **arguments)
-        steps = [
-            f"{step['class']} {step['target']}: {step['reason']}"
-            for step in result.get("plan") or result.get("actions", [])
-        ]
-        self.log.append(f"  -> {result.get('msg') or result.get('changed')} {steps}")
-        assert "Traceback" not in json.dumps(result), result
-        return result
+        steps = result.get("plan") or result.get("actions", [])
+        told = [f"{step['class']} {step['target']}: {step['reason']}" for step in steps]
+        self.log.append(f"  -> {result.get('msg') or result.get('changed')} {told}")
+        story = "\n".join(self.log)
+        assert "Traceback" not in json.dumps(result), story
+        assert not result.get("failed") or (self._refuses and result["code"] == "add_failed"), story
+        self._done[verb] += sum(step.get("state", "done") == "done" and step["class"] != "foreign" for step in steps)
 
     def attach(self) -> None:
-        self._run("cni_attach", attachments=self.containers)
+        self._run("attach", "cni_attach", attachments=self.containers)
         self.attached = {container["container_id"] for container in self.containers}
 
     def detach(self) -> None:
         one = self._choice.choice(self.containers)
         absent = {name: one[name] for name in ("network", "container_id")}
-        self._run("cni_attach", attachments=[{**absent, "state": "absent"}])
+        self._run("detach", "cni_attach", attachments=[{**absent, "state": "absent"}])
         self.attached.discard(one["container_id"])
 
     def renew(self) -> None:
         one = self._choice.choice(self.containers)
         namespace = one["netns"]
         self._sh(f"ip netns delete {namespace}; ip netns add {namespace}; ip -n {namespace} link set lo up")
-        self._run("cni_attach", attachments=[one])
+        self._run("renew", "cni_attach", attachments=[one])
 
     def die(self) -> None:
         namespace = self._choice.choice(self.containers)["netns"]
@@ -236,35 +251,47 @@ class GeneratedHost:
         self.collect()
         self._sh(f"ip netns add {namespace}; ip -n {namespace} link set lo up")
 
+    def abandon(self) -> None:
+        """Give a network up: its containers end, its configuration goes, and what they left is collected."""
+        network = self._choice.choice(sorted(self.networks))
+        file = Path(self.host.defaults["conf_dir"], f"{network}.conflist")
+        ended = [container["netns"] for container in self.containers if container["network"] == network]
+        self._sh("".join(f"ip netns delete {namespace}\n" for namespace in ended) + f"rm {file}")
+        self.collect()
+        self._sh("".join(f"ip netns add {namespace}; ip -n {namespace} link set lo up\n" for namespace in ended))
+        file.write_text(json.dumps(self.networks[network]))
+
     def report(self) -> None:
-        self._run("cni_attach", attachments=self._living(), check_mode=True)
-        self._run("cni_info", gather=["kernel", "audit"])
+        self._run("check", "cni_attach", attachments=self._living(), check_mode=True)
+        self._run("info", "cni_info", gather=["kernel", "audit"])
 
     def repair(self) -> None:
-        self._run("cni_attach", attachments=self._living(), on_drift="repair")
+        self._run("repair", "cni_attach", attachments=self._living(), on_drift="repair")
 
     def remediate(self) -> None:
         attachments = {"attachments": self._living(), "on_drift": "repair"}
-        self._run("cni_host", attachments=attachments, audit=True)
+        self._run("remediate", "cni_host", attachments=attachments, audit=True)
 
     def audit(self) -> None:
         """Look at the same attachments as if a runtime had made them, and put back what they have lost."""
         shutil.rmtree(RUNTIME_CACHE, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.copytree(self.cache / "results", RUNTIME_CACHE / "results")
-        self._run("cni_host", self.host.with_defaults(cache_dir=NO_CACHE), audit=True)
+        self._run("audit", "cni_host", self.host.with_defaults(cache_dir=NO_CACHE), audit=True)
         shutil.rmtree(RUNTIME_CACHE, ignore_errors=True)
 
     def service(self) -> None:
         self.log.append("the repair service")
         path, os.environ["PATH"] = os.environ["PATH"], self._environment["PATH"]
+        repaired: list[str] = []
         try:
-            put_back_all(str(self.cache))
+            repair_all(str(self.cache), repaired, [])
         finally:
             os.environ["PATH"] = path
+        self._done["service"] += len(repaired)
 
     def collect(self) -> None:
-        self._run("cni_gc")
+        self._run("gc", "cni_gc", **EVERYTHING)
 
     def _living(self) -> list[dict[str, Any]]:
         living = [container for container in self.containers if container["container_id"] in self.attached]
@@ -291,9 +318,9 @@ class GeneratedHost:
             f"ip link set {end} down",
             f"ip link set {end} nomaster",
             f"ip link delete {end}",
-            f"ip address flush dev {MADE}",
             f"ip link set {MADE} down",
-            f"ip link delete {MADE}",
+            # What the administrator has added to it would go as well.
+            *(f"ip {words} {MADE}" for words in ("address flush dev", "link delete") if _ADDED not in self.log),
             "nft delete table ip cni_hostport",
             "rm -f " + str(self._work / "leases" / "*" / "1*"),
         ]
@@ -302,7 +329,10 @@ class GeneratedHost:
             ways += [f"{tool} -t {table} -D{line[2:]}", f"{tool} -t {table} -F {line.split()[1]}"] * 3
             if line.split()[1] in ("FORWARD", "POSTROUTING", "PREROUTING", "OUTPUT", "INPUT"):
                 ways = [way for way in ways if " -F " not in way]
-        self._sh(self._choice.choice(ways), check=False)
+        way = self._choice.choice(ways)
+        # An ADD of a container that is not attached needs the table main.
+        self._refuses = self._refuses or "rule delete" in way
+        self._try("break", way)
 
     def administrate(self) -> tuple[Facts, Facts]:
         """Change what the host has of its own; return the facts before and after."""
@@ -311,6 +341,7 @@ class GeneratedHost:
             f"ip address delete 10.88.0.250/32 dev {BRIDGE}",
             f"ip address add 10.88.0.251/32 dev {BRIDGE}",
             f"ip address add 192.0.2.51/32 dev {UPLINK}",
+            _ADDED,
             f"ip route replace 198.51.100.0/24 via 10.88.0.8 dev {BRIDGE} proto static",
             f"ip route add 198.51.100.64/26 via 10.88.0.2 dev {BRIDGE}",
             f"ip route add unreachable 203.0.113.{self._choice.randint(1, 9)}",
@@ -330,7 +361,7 @@ class GeneratedHost:
             f"sysctl -q -w net.ipv4.conf.{BRIDGE}.rp_filter={self._choice.randint(0, 2)}",
         ]
         before = read_facts()
-        self._sh(self._choice.choice(ways), check=False)
+        self._try("administrate", self._choice.choice(ways))
         return before, read_facts()
 
 

@@ -7,6 +7,7 @@ Objects are read first and live containers afterwards, so that a container that 
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
@@ -31,7 +32,6 @@ from ..binaries.types import MULTINET, MULTINET_DIR, types_of
 from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..containers.live import LiveSet
-from ..errors import HostError
 from ..firewall import owners
 from ..firewall.owners import RuleSet
 from ..kinds import bridge_of, text_of
@@ -77,7 +77,7 @@ class Inventory:
         names = {name for some in bridges for name in some}
         stores.live = sources.find_live(self.caches, names, settings.keep_from, dict(settings.keep or {}))
         self.live: LiveSet = stores.live
-        self._booted = _boot_time()
+        self._booted = float(round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)))
         self._missing: Dict[int, str] = {}
         self.holders = self._find_holders()
         self.dates = self._find_dates()
@@ -358,14 +358,3 @@ def _missing(types: Sequence[str], bin_dirs: Sequence[str]) -> str:
         except PluginNotFoundError:
             return f"its DEL needs the plugin {name}, which is not in {', '.join(bin_dirs)}"
     return ""
-
-
-def _boot_time() -> float:
-    try:
-        with open("/proc/stat", encoding="ascii") as stream:
-            for line in stream:
-                if line.startswith("btime "):
-                    return float(line.split()[1])
-    except (OSError, ValueError) as error:
-        raise HostError(f"cannot read /proc/stat: {error}", code="kernel_unreadable") from error
-    return 0.0

@@ -7,14 +7,18 @@ from functools import partial
 from typing import Iterator, List, Mapping, Sequence, Set, Tuple
 
 from .. import netlink
-from ..addresses import packed
+from ..addresses import is_in, written
+from ..attachments.store import AttachmentStore
 from ..containers.namespaces import Namespace
-from ..containers.sources import other_runtime
 from ..errors import HostError
+from ..kernel.objects import BY_KERNEL, ObjectKey, read_objects
 from ..leases import last_reserved
 from ..netlink import Link
 from .candidate import ATTACHMENT, LINK, Candidate
 from .inventory import Inventory, bridges_of
+
+# What somebody may have added to a bridge: what it is called, and where its key has the interface and the name.
+_ADDED = {"addr": ("address", 1, 2), "route": ("route", 7, 3), "neigh": ("neighbour", 1, 2)}
 
 
 class Links:
@@ -22,9 +26,7 @@ class Links:
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._live = inventory.live
-        host = inventory.live.namespaces.host
-        self._host: Namespace = host or inventory.live.namespaces.all[0]
+        self._host: Namespace = inventory.live.namespaces.host or inventory.live.namespaces.all[0]
         self._links = sorted(self._host.links.values(), key=lambda link: link.name)
         self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
 
@@ -45,7 +47,7 @@ class Links:
             network, container_id = owners.get(link.name, (bridges[bridge.name], ""))
             if not inventory.settings.wants(network):
                 continue
-            if link.abroad and link.name not in self._live.namespaces.unseen:
+            if link.abroad and link.name not in self._inventory.live.namespaces.unseen:
                 inventory.kept[LINK] += 1
                 continue
             candidate = self._candidate(link, network, container_id, [f"it is a port of the bridge {bridge.name}"])
@@ -61,32 +63,48 @@ class Links:
         candidate.evidence.append(f"its other end, {other.name if other else link.link}, is on the host as well")
         if other is None or other.master or other.up or other.index in self._taken:
             candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
+        elif not candidate.container_id:
+            candidate.leave("unclear", "it is in no result of an ADD, so somebody else may have made it")
 
     def bridges(self) -> Iterator[Candidate]:
         """Find the bridges of CNI networks that no configuration names and that no longer have a port.
 
-        Attachments and veths have been decided on; those that are collected count as gone.
+        Attachments and veths have been decided on; those that are collected count as gone. Only what an ADD made is
+        collected: a plugin also uses a bridge that the host had before.
         """
         inventory, going = self._inventory, self._inventory.going(LINK)
         busy = {link.master for link in self._links if link.name not in going}
         needed = {**inventory.configured, **bridges_of(self._staying())}
+        networks = AttachmentStore(inventory.settings.cache_dir).read_shared().networks
+        recorded = [(name, *one) for name, footprint in networks.items() for one in footprint.host.items()]
+        # Of one that the host had, only flags are recorded, without a message.
+        made = {there.ifindex: name for name, key, there in recorded if key[0] == "link" and there.raw}
         for link in self._links:
             if link.kind != "bridge" or link.index in busy or link.name in needed:
                 continue
-            network = inventory.cached.get(link.name, "")
-            cache_dir, conf_dir = inventory.settings.cache_dir, inventory.settings.conf_dir
-            evidence = f"attachments of the network {network} in {cache_dir} used it" if network else ""
+            network = made.get(link.index) or inventory.cached.get(link.name, "")
+            evidence = f"attachments of the network {network} used it" if network else ""
             if not network:
                 network, evidence = self._by_store(link)
             if not evidence or not inventory.settings.wants(network):
                 continue
-            lonely = f"no interface is a port of it, and no file in {conf_dir} names it"
+            lonely = f"no interface is a port of it, and no file in {inventory.settings.conf_dir} names it"
             candidate = self._candidate(link, network, "", [lonely, evidence])
-            candidate.managed = link.name in inventory.cached
-            runtime = other_runtime(self._live)
-            if runtime and not candidate.managed:
-                candidate.leave("other_runtime", f"{runtime} and may have a network that uses it")
+            if link.index in made:
+                candidate.managed = True
+                self._leave_if_others_use(candidate, {key for _name, key, _there in recorded})
+            else:
+                candidate.leave("unclear", "no footprint shows that an ADD made it, so the host may have had it before")
             yield candidate
+
+    @staticmethod
+    def _leave_if_others_use(candidate: Candidate, recorded: Set[ObjectKey]) -> None:
+        for key, there in read_objects().items():
+            kind, device, name = _ADDED.get(str(key[0]), ("", 0, 0))
+            added = kind and key[device] == candidate.ident and key not in recorded
+            if added and not there.derived and there.value.get("proto") != BY_KERNEL:
+                candidate.leave("in_use", f"it has the {kind} {key[name]}, which no ADD made")
+                return
 
     def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
         """Return the plugins of attachments that are not collected, and of live ones in other caches."""
@@ -97,16 +115,16 @@ class Links:
             for entry in contents.entries
             if entry.attached is not None
             and entry.key is not None
-            and (str(entry.key) not in going if contents is inventory.contents else self._live.homes.of(entry))
+            and (str(entry.key) not in going if contents is inventory.contents else inventory.live.homes.of(entry))
             for plugin in entry.attached.config.plugins
         ]
 
     def _by_store(self, link: Link) -> Tuple[str, str]:
         """Return (network, evidence) if host-local assigned an address of a bridge's subnet, else ("", "")."""
-        own = [(raw, prefix) for raw, (index, prefix) in self._host.addresses.items() if index == link.index]
+        own = [(written(raw), length) for raw, (index, length) in self._host.addresses.items() if index == link.index]
         for data_dir, network in self._inventory.stores:
             for ip in last_reserved(data_dir, network):
-                if any(_in_subnet(packed(ip), raw, prefix) for raw, prefix in own):
+                if any(is_in(ip, address, length) for address, length in own):
                     return network, f"host-local assigned {ip} of its subnet to a container of the network {network}"
         return "", ""
 
@@ -129,12 +147,3 @@ def _remove(link: Link, is_bridge: bool) -> None:
         if ports:
             raise HostError(f"not removed: {ports[0]} has become a port of {link.name} meanwhile", code="link_in_use")
     netlink.delete_link(link.index, link.name)
-
-
-def _in_subnet(raw: bytes, other: bytes, prefix: int) -> bool:
-    """Tell whether two packed addresses are in one subnet with *prefix* bits."""
-    if len(raw) != len(other):
-        return False
-    shift = (len(raw) - 1) * 8 - prefix
-    one, two = int.from_bytes(raw[1:], "big"), int.from_bytes(other[1:], "big")
-    return one >> shift == two >> shift

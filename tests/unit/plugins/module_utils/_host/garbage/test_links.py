@@ -10,10 +10,15 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import CacheContents, CachedAttachment
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
+    AttachmentStore,
+    CacheContents,
+    CachedAttachment,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import links as gc_links
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
     ATTACHMENT,
@@ -23,6 +28,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidat
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import Inventory, bridges_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.links import Links
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -59,6 +65,21 @@ def bridges(*arguments, **more):
     return list(make(*arguments, **more).bridges())
 
 
+@pytest.fixture
+def recorded(monkeypatch):
+    """Return a function that records bridges that an ADD of the network demo made, and those that the host had."""
+
+    def record(made, had=()):
+        whole = {"kind": "bridge", "mtu": 1500, "data": {}}
+        host = {("link", name): KernelObject(whole, b"raw", index) for name, index in made.items()}
+        flags = {("link", name): KernelObject({"kind": "bridge", "flags": 1}, b"", had[name]) for name in had}
+        gateways = {("addr", name, "10.9.0.1", 24): KernelObject({}, b"raw", index) for name, index in made.items()}
+        shared = SharedFootprints({"demo": Footprint({**host, **flags, **gateways})})
+        monkeypatch.setattr(AttachmentStore, "read_shared", lambda _store: shared)
+
+    return record
+
+
 BRIDGE = link(10, "cni0", "bridge")
 
 
@@ -87,26 +108,54 @@ def test_interfaces_on_bridges_of_others_are_not_looked_at():
 )
 def test_a_veth_with_both_ends_on_the_host_must_be_idle(other, reason):
     host = [BRIDGE, link(11, "veth1", peer=12, master=10), other]
+    # One that no ADD has returned may be the host's own.
     (found,) = veths(host)
-    assert found.reason == reason
-    (found,) = veths(host, addresses=[("10.1.0.1", 12, 24)])
-    assert found.reason == "in_use"
+    assert found.reason == (reason or "unclear")
+    entry = attached("dead", "cni0")
+    entry.result = {"interfaces": [{"name": "cni0"}, {"name": "veth1"}, {"name": "eth0", "sandbox": "/x"}]}
+    for addresses, judged in (([], reason), ([("10.1.0.1", 12, 24)], "in_use")):
+        links = make(host, addresses=addresses)
+        links._inventory.contents.entries.append(entry)
+        (found,) = links.veths()
+        assert (found.container_id, found.reason) == ("dead", judged)
 
 
-def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
+def test_a_bridge_is_collected_only_with_evidence_that_an_add_made_it(tmp_path, recorded):
     store = tmp_path / "gone"
     store.mkdir()
     (store / "last_reserved_ip.0").write_text("10.7.0.9")
     stores = [(str(tmp_path), "gone")]
-    host = [BRIDGE, link(20, "br0", "bridge"), link(21, "old0", "bridge"), link(22, "seen0", "bridge")]
+    names = ("br0", "old0", "seen0", "made0", "had0", "again0")
+    host = [BRIDGE, *(link(number, name, "bridge") for number, name in enumerate(names, 20))]
     addresses = [("10.7.0.1", 21, 24), ("10.8.0.1", 20, 24)]
-    found = bridges(host, addresses=addresses, cached={"seen0": "demo"}, stores=stores)
-    assert [(one.ident, one.network, one.managed) for one in found] == [
-        ("old0", "gone", False),
-        ("seen0", "demo", True),
+    recorded({"made0": 23, "again0": 9}, had={"had0": 24})
+    found = bridges(host, addresses=addresses, cached={"seen0": "demo", "had0": "demo"}, stores=stores)
+    assert [(one.ident, one.network, one.managed, one.reason) for one in found] == [
+        ("had0", "demo", False, "unclear"),
+        ("made0", "demo", True, ""),
+        ("old0", "gone", False, "unclear"),
+        ("seen0", "demo", False, "unclear"),
     ]
-    found = bridges(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True, stores=stores)
-    assert [(one.ident, one.reason) for one in found] == [("old0", "other_runtime"), ("seen0", "")]
+
+
+def test_a_bridge_to_which_somebody_has_added_something_is_left(monkeypatch, recorded):
+    recorded({"made0": 23})
+    route = ("route", 2, 254, "198.51.100.0/24", 0, 0, 1, "made0")
+    added = {
+        ("addr", "made0", "10.9.0.1", 24): KernelObject({}, b"", 23),
+        ("addr", "made0", "fe80::1", 64): KernelObject({}, b"", 23, derived=True),
+        ("addr", "eth0", "192.0.2.1", 24): KernelObject({}, b"", 2),
+        ("route", 2, 254, "10.9.0.0/24", 0, 0, 1, "made0"): KernelObject({"proto": 2}, b"", 23),
+        route: KernelObject({"proto": 4}, b"", 23),
+    }
+    monkeypatch.setattr(gc_links, "read_objects", lambda: added)
+    host = [link(23, "made0", "bridge")]
+    (found,) = bridges(host)
+    assert (found.action, found.reason) == ("left", "in_use")
+    assert "the route 198.51.100.0/24, which no ADD made" in found.evidence[-1]
+    del added[route]
+    (found,) = bridges(host)
+    assert found.reason == ""
 
 
 def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
@@ -160,10 +209,3 @@ def test_a_bridge_is_removed_without_ports_and_a_veth_in_any_case(monkeypatch):
 def test_bridges_are_named_as_the_plugin_names_them():
     plugins = [("a", {"type": "bridge"}), ("b", {"type": "bridge", "bridge": "br1"}), ("c", {"type": "ptp"})]
     assert bridges_of(plugins) == {"cni0": "a", "br1": "b"}
-
-
-def test_subnets_of_one_family_are_compared():
-    assert gc_links._in_subnet(packed("10.1.2.3"), packed("10.1.2.200"), 24)
-    assert not gc_links._in_subnet(packed("10.1.3.3"), packed("10.1.2.200"), 24)
-    assert not gc_links._in_subnet(packed("fd00::1"), packed("10.1.2.200"), 0)
-    assert gc_links._in_subnet(packed("fd00::1"), packed("fd00::ffff"), 64)

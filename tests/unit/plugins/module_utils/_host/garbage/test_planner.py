@@ -23,7 +23,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners 
     RuleSet,
     chain_name,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates, inventory
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
@@ -419,23 +419,6 @@ def test_everything_but_dels_goes_in_the_order_of_the_plan(gc_host):
     gc_host.lease("10.1.0.7", "")
     lanes = [(step.kind, step.lane) for step in gc_host.plan().steps]
     assert lanes == [("del", "one"), ("del", "two"), ("release", ""), ("release", "")]
-
-
-def test_the_boot_time(monkeypatch, tmp_path):
-    stat = tmp_path / "stat"
-    monkeypatch.setattr(inventory, "open", lambda path, encoding: stat.open(encoding=encoding), raising=False)
-    stat.write_text("cpu 1\nbtime 1700000000\nprocesses 5\n")
-    assert inventory._boot_time() == 1700000000.0
-    stat.write_text("cpu 1\n")
-    assert inventory._boot_time() == 0.0
-    for text in ("btime x\n", None):
-        if text is None:
-            stat.unlink()
-        else:
-            stat.write_text(text)
-        with pytest.raises(HostError, match="cannot read /proc/stat") as caught:
-            inventory._boot_time()
-        assert caught.value.code == "kernel_unreadable"
 
 
 def test_rules_are_removed_together(gc_host, monkeypatch):

@@ -206,6 +206,8 @@ def test_a_route_by_a_nexthop_object_is_put_back_without_it(spaces, family, gate
         "ip link set br0 promisc on",
         "ip -n put-there addr flush dev eth0",
         "ip -n put-there route flush dev eth0",
+        # A route through a gateway needs the table main.
+        "ip -n put-there rule del pref 32766; ip -n put-there link del eth0",
         "ip link del br0; ip -n put-there link del eth0; ip -n put-there link del mac0",
         "ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=0 net.ipv6.conf.eth0.accept_ra=1",
         "tc class change dev ifb9 classid 1:10 htb rate 4mbit",
