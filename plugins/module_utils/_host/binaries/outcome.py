@@ -88,9 +88,9 @@ class PluginsPlan(Plan):
     def change(self, change: PluginChange, step_class: str = SAFE, reason: str = "") -> None:
         """Add a step for *change* and report it; *reason*: why the plugin is removed.
 
-        A downgrade is never safe, nor is what may be one of a file that somebody has agreed on.
+        What may be a downgrade is never safe.
         """
-        from .batch import ACTIONS, INSTALL, REMOVE
+        from .batch import ACTIONS, INSTALL, REMOVE, REPLACE
 
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
             self._add_directory(self.store.bin_dir)
@@ -102,11 +102,13 @@ class PluginsPlan(Plan):
         before = None if missing else _describe(change.current._asdict(), releases[0], alike)
         self.batch.changes.append(change)
         path = self.store.path(change.name)
-        newer, worse = self._compare(change, *releases)
-        agreed = self._agreed(change, newer)
-        reason = reason or self._reason(change, (before, after), releases, worse, agreed)
-        step_class = DISRUPTIVE if worse or agreed else step_class
-        self._record(change, *releases)
+        verdict = self._compare(change, *releases)
+        agreed = self._agreed(change, verdict[0])
+        reason = reason or self._reason(change, (before, after), releases, verdict, agreed)
+        step_class = DISRUPTIVE if verdict[1] or agreed else step_class
+        change.release = releases[0]
+        if change.kind in (INSTALL, REPLACE) and change.after is not None:
+            change.after.update(release_facts({"release": releases[1], "installed_by": self._wanted.installed_by}))
         step = Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason)
         step.row = change.name
         self.add(step)
@@ -132,29 +134,36 @@ class PluginsPlan(Plan):
         after = self._wanted.release or self.store.release(name, sha256, os.path.join(folder, name) if folder else "")
         return before, after
 
-    def _compare(self, change: PluginChange, before: str, after: str) -> Tuple[bool, str]:
-        """Return whether the new file is known to be newer than the present one, and why it is older, if it is."""
+    def _compare(self, change: PluginChange, before: str, after: str) -> Tuple[Optional[bool], str]:
+        """Return whether the new file is newer than the present one, None if that is not known, and why it is not safe.
+
+        One of the same release is safe, and so is the installed one where somebody has replaced it.
+        """
+        from .batch import REPLACE, RESTORE
+
         if before and after:
             from .usable import release_numbers
 
             old, new = release_numbers(before), release_numbers(after)
             return new > old, "a downgrade" if new < old else ""
-        if change.target is None:
-            return False, ""
+        entry, target = self.store.entry(change.name) or {}, change.target or {}
+        installed = not entry.get("gone") and entry.get("sha256") == target.get("sha256")
+        if change.kind not in (REPLACE, RESTORE) or change.current.kind == MISSING or installed:
+            return None, ""
         from ...libcni.version import ALL
 
         present, supported = (
             [version for version in ALL if version in (versions or ())]
             for versions in (self.store.cni_versions(change.name, change.current), self._versions(change))
         )
-        if not present or not supported or present[-1:] == supported[-1:]:
-            return False, ""
+        if not present or not supported or present[-1] == supported[-1]:
+            return None, "not known to be newer"
         if ALL.index(supported[-1]) > ALL.index(present[-1]):
             return True, ""
         lost = ", ".join(version for version in present if version not in supported)
         return False, f"it no longer supports CNI {lost}, a downgrade"
 
-    def _agreed(self, change: PluginChange, newer: bool) -> str:
+    def _agreed(self, change: PluginChange, newer: Optional[bool]) -> str:
         """Return who has installed the present file, "" for nobody, or if the inventory has moved on to a *newer* one.
 
         It has not if it has the file that was replaced then.
@@ -168,27 +177,24 @@ class PluginsPlan(Plan):
         moved_on = newer and (change.target or {}).get("sha256") not in replaced
         return "" if moved_on else str(entry.get("installed_by") or "")
 
-    def _record(self, change: PluginChange, before: str, after: str) -> None:
-        """Note both releases for the manifest, and who installs the new one."""
-        from .batch import INSTALL, REPLACE
-
-        change.release = before
-        if change.kind in (INSTALL, REPLACE) and change.after is not None:
-            change.after.update(release_facts({"release": after, "installed_by": self._wanted.installed_by}))
-
     def _reason(
-        self, change: PluginChange, shown: Tuple[Record, Record], releases: Tuple[str, str], worse: str, agreed: str
+        self,
+        change: PluginChange,
+        shown: Tuple[Any, Any],
+        releases: Tuple[str, str],
+        verdict: Tuple[Any, str],
+        agreed: str,
     ) -> str:
-        """Return how the present file differs from the desired one; *worse*: why it is older, *agreed*: by whom."""
+        """Return how the present file differs from the desired one; *verdict*: see _compare, *agreed*: by whom."""
         from .batch import RESTORE, SET_ATTRIBUTES
 
         if change.kind == SET_ATTRIBUTES:
             from ..changes import change_in_words
 
             return change_in_words(*shown)
-        desired, words = self._wanted.release, worse
+        desired, (newer, words) = self._wanted.release, verdict
         if all(releases) and releases[0] != releases[1]:
-            words = " to ".join(releases) + (", a downgrade" if worse else "")
+            words = " to ".join(releases) + (", a downgrade" if words else "")
         if change.kind == RESTORE:
             return f"the previous file is wanted; {words}" if words else "the previous file is wanted"
         if change.current.kind == MISSING:
@@ -196,8 +202,8 @@ class PluginsPlan(Plan):
         if change.current.kind == LINK:
             return f"is a symbolic link; {words}" if words else "is a symbolic link"
         if agreed:
-            before, after = releases
-            says = f"says {after}" if after not in ("", before) else f"has {'an older' if worse else 'another'} one"
+            (before, after), older = releases, words and newer is False
+            says = f"says {after}" if after not in ("", before) else f"has {'an older' if older else 'another'} one"
             return f"upgraded{f' to {before}' if before else ''} by {agreed}; the inventory {says}"
         if not all(releases):
             differs = f"sha256 differs from {desired}" if desired else "content differs"

@@ -15,7 +15,7 @@ from ..errors import HostError
 from ..hostview import HostView
 from .batch import INSTALL, REPLACE, PluginBatch, PluginChange
 from .outcome import Where
-from .store import MISSING, ask_version
+from .store import MISSING
 from .types import delegates_of, inner_plugins, named_plugins
 
 
@@ -172,8 +172,7 @@ def _old_versions(batch: PluginBatch, change: PluginChange) -> Set[str]:
     """Return the versions that the current binary supports; none if there is no binary, or it does not run."""
     if change.current.kind == MISSING:
         return set()
-    known = batch.store.cni_versions(change.name, change.current)
     try:
-        return set(known if known is not None else ask_version(batch.store.path(change.name)))
+        return set(batch.store.ask(change.name, change.current))
     except HostError:
         return set()

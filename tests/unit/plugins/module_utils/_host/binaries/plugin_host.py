@@ -14,7 +14,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import 
     outcome,
     packages,
     store,
-    versions,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
@@ -121,7 +120,6 @@ class Host:
     def patch(self, monkeypatch):
         monkeypatch.setattr(batch, "ask_version", self.version)
         monkeypatch.setattr(store, "ask_version", self.version)
-        monkeypatch.setattr(versions, "ask_version", self.version)
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(outcome, "check_directory", lambda path, refuse, check_mode: None)

@@ -20,8 +20,9 @@ def test_what_is_missing(plugin_host):
 
 def test_another_content(plugin_host):
     plugin_host.put("bridge", OLD["bridge"])
-    assert reasons(plugin_host.present(NEWER)) == ["content differs"]
-    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
+    assert reasons(plugin_host.present(NEWER)) == ["content differs; not known to be newer"]
+    text = "sha256 differs from 1.9.1; not known to be newer"
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == [text]
 
 
 def test_another_release(plugin_host, monkeypatch):
@@ -32,10 +33,11 @@ def test_another_release(plugin_host, monkeypatch):
     manifest.save()
     assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["1.6.2 to 1.9.1"]
     assert reasons(plugin_host.present(NEWER, release="1.6.2")) == ["sha256 differs from 1.6.2"]
-    assert reasons(plugin_host.present(NEWER)) == ["content differs"]
+    assert reasons(plugin_host.present(NEWER)) == ["content differs; not known to be newer"]
     # What is known is about the file that was there.
     plugin_host.put("bridge", OLD["ptp"])
-    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
+    text = "sha256 differs from 1.9.1; not known to be newer"
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == [text]
 
 
 def test_a_diff_names_plugin_and_release(plugin_host):
@@ -72,7 +74,7 @@ def test_a_directory_has_one_diff_with_a_line_for_each_plugin(plugin_host):
 def test_a_link(plugin_host, tmp_path):
     os.makedirs(plugin_host.bin_dir)
     os.symlink(str(tmp_path / "away"), os.path.join(plugin_host.bin_dir, "bridge"))
-    assert reasons(plugin_host.present(BRIDGE)) == ["is a symbolic link"]
+    assert reasons(plugin_host.present(BRIDGE)) == ["is a symbolic link; not known to be newer"]
 
 
 def test_mode_and_owner(plugin_host):

@@ -20,7 +20,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import 
     packages,
     store,
     usable,
-    versions,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -89,7 +88,7 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))
         monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state, tolerant=True)))
-        for module in (batch, store, versions):
+        for module in (batch, store):
             monkeypatch.setattr(module, "ask_version", self.version)
         monkeypatch.setattr(usable.Binaries, "_asked", lambda _self, path: {"cni_versions": self.version(path)})
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
