@@ -106,12 +106,12 @@ FAILING = {
     "CHECK": (
         f"""[ $CNI_COMMAND != CHECK ] || {{ echo '{{"code": 7, "msg": "the veth is odd"}}'; exit 1; }}; {REAL}""",
         "check_unusable info: CHECK of the network 'pwxnet' fails in a copy of this host: ",
-        "the veth is odd [a plugin of bridge returned the code 7]",
+        "the veth is odd [the plugin bridge returned the code 7]",
     ),
     "DEL": (
         f"""[ $CNI_COMMAND != DEL ] || {{ echo '{{"code": 999, "msg": "no way back"}}'; exit 1; }}; {REAL}""",
         "del_failed warning: DEL of the network 'pwxnet' fails in a copy of this host: ",
-        "no way back [a plugin of bridge returned the code 999]",
+        "no way back [the plugin bridge returned the code 999]",
     ),
     "something left": (
         f"[ $CNI_COMMAND != DEL ] || exit 0; {REAL}",

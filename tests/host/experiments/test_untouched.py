@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -38,7 +40,7 @@ import json, sys
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import experiment
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
 print("begins", flush=True)
-try_networks([Subject(sys.argv[1], "1.0.0", json.loads(sys.argv[2]), [sys.argv[3]])])
+print(json.dumps(try_networks([Subject(sys.argv[1], "1.0.0", json.loads(sys.argv[2]), [sys.argv[3]])])[0]))
 """
 
 
@@ -129,32 +131,101 @@ def test_a_network_that_cannot_be_tried_is_not_known():
         assert words in observe(chain).unknown
 
 
+@contextlib.contextmanager
+def replaced(script):
+    """Have a script instead of the plugin bridge."""
+    program = BIN_DIR / "bridge"
+    program.rename(BIN_DIR / "kept")
+    try:
+        program.write_text(f"#!/bin/bash\n{script}\n")
+        program.chmod(0o755)
+        yield
+    finally:
+        program.unlink()
+        (BIN_DIR / "kept").rename(program)
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("sleep 600", "within 1 s"),
-        ("(sleep 600 &) ; (sleep 600 &); sleep 600", "within 1 s"),
-        ("yes", "4194304 bytes"),
+        ("sleep 600", "signal: killed (it did not end within 1 s)"),
+        ("(sleep 600 &) ; (sleep 600 &); sleep 600", "signal: killed (it did not end within 1 s)"),
+        ("yes", "signal: killed (it printed more than 4194304 bytes)"),
         ("echo '{}' > /etc/pwx-written; cat", ""),
         ("kill -9 1; kill -9 -1; exit 1", ""),
         ("ip link delete pwxup0; exit 1", ""),
         ("mount -o remount,rw /; echo x > /etc/pwx-written; exit 1", ""),
     ],
 )
-def test_a_plugin_that_does_harm_is_stopped(script, said, monkeypatch, tmp_path):
+def test_a_plugin_that_does_harm_is_stopped(script, said, monkeypatch):
     monkeypatch.setattr(experiment, "_TIMEOUT", 1.0)
     before = sh(PICTURE)
-    program = BIN_DIR / "bridge"
-    program.rename(BIN_DIR / "kept")
-    try:
-        program.write_text(f"#!/bin/bash\n{script}\n")
-        program.chmod(0o755)
+    with replaced(script):
         seen = observe()
-    finally:
-        program.unlink()
-        (BIN_DIR / "kept").rename(program)
     assert seen.unknown or seen.failed.verb == "ADD"
     assert said in f"{seen.unknown}{seen.failed}"
+    assert not said or seen.failed.plugin == "bridge"
     assert sh("pgrep -x -f 'sleep 600' || true") == ""
     assert not Path("/etc/pwx-written").exists()
     assert sh(PICTURE) == before
+
+
+# It ends by itself, if nothing stops it: all others on this machine want to work, too.
+BOMB = "for number in $(seq 3000); do sleep 600 & done; sleep 600"
+
+
+def test_a_fork_bomb_is_stopped_and_named():
+    with replaced(BOMB):
+        seen = observe()
+    assert "it started more than 500 processes, in bridge" in seen.unknown
+    assert sh("pgrep -x -f 'sleep 600' || true") == ""
+
+
+def test_no_trial_takes_longer_than_the_time_that_is_left(monkeypatch):
+    monkeypatch.setattr(experiment, "_TOTAL", 2.0)
+    with replaced("sleep 600"):
+        subjects = [Subject(f"n{number}", "1.0.0", CHAIN, [str(BIN_DIR)]) for number in range(9)]
+        seen = [observation.unknown for observation in try_networks(subjects)]
+    # As many at a time as the host has processors; none of the others begins.
+    tried = [why for why in seen if why.endswith("it took longer than 2 s, in bridge")]
+    late = [why for why in seen if why == "there was no time to try it within 2 s"]
+    assert tried
+    assert late
+    assert len(tried) + len(late) == len(seen)
+
+
+# What runs the program -> words of the reason.
+IMPOSSIBLE = {
+    "no mount namespaces": ("user --map-root-user --net --mount", "max_mnt_namespaces", "namespaces: No space left"),
+    "no PID namespaces": ("user --map-root-user --net --mount", "max_pid_namespaces", "namespaces: No space left"),
+    "no network namespaces": ("user --map-root-user --net --mount", "max_net_namespaces", "namespaces: No space left"),
+    "no memory for commands": ("pid", "", "annot allocate memory"),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_a_copy_that_cannot_be_made_is_not_known(case):
+    namespaces, limit, words = IMPOSSIBLE[case]
+    limited = f"echo 0 > /proc/sys/user/{limit};" if limit else ""
+    argv = [sys.executable, "-c", PROGRAM, NETWORK, json.dumps(CHAIN), str(BIN_DIR)]
+    done = sh(f"""unshare --{namespaces} sh -c '{limited} exec "$@"' sh {shlex.join(argv)}""")
+    assert words in json.loads(done.splitlines()[1])[0]
+
+
+# The first process that is started in a new PID namespace ends, and then the kernel has no memory for another one.
+WITHOUT_MEMORY = """
+import ctypes, subprocess
+class Copy(experiment.HostCopy):
+    def __init__(self):
+        super().__init__()
+        ctypes.CDLL(None).unshare(0x20000000)
+        subprocess.run(["true"])
+experiment.HostCopy = Copy
+"""
+
+
+def test_a_process_that_cannot_be_started_is_a_reason():
+    begin, program = PROGRAM.split("print(", 1)
+    argv = [sys.executable, "-c", f"{begin}{WITHOUT_MEMORY}print({program}", NETWORK, json.dumps(CHAIN), str(BIN_DIR)]
+    why = json.loads(sh(shlex.join(argv)).splitlines()[1])[0]
+    assert why.endswith("no process can be started: Cannot allocate memory")

@@ -360,7 +360,7 @@ print(work_apart([work], [{str(site.plugins)!r}], 1, float(sys.argv[1]), 600)[0]
     sh(f'timeout 30 bash -c "{gone}" >/dev/null')
     assert host_traces() == before
     assert subprocess.run([*command, "1"], check=True, capture_output=True, text=True).stdout == (
-        "works\nit took longer than 1 s\n"
+        "works\nit took longer than 1 s, in sleep\n"
     )
     assert sh("pgrep -f '^podwire-sleeps' || true") == ""
     assert host_traces() == before

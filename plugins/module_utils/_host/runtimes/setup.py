@@ -16,14 +16,7 @@ from . import discover
 from .asking import ask_once, ask_until
 from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, PROFILES
 from .runtime import Runtime
-from .settings import (
-    HEADER,
-    FileChange,
-    RuntimeSettings,
-    forget_restart,
-    note_restart,
-    restart_pending,
-)
+from .settings import HEADER, FileChange, RuntimeSettings, forget_restart, note_restart, restart_pending
 from .toml import MARK
 
 # Seconds between two searches for a daemon that does not run yet.

@@ -51,7 +51,7 @@ from .real_names import private_store
 _TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 20.0
 _LARGEST_LEASE = 4096
 # Which sysctls tuning may set (plugins/meta/tuning).
-_ALLOWED = "/etc/cni/tuning/allowlist.conf"
+_ALLOWED = ("allowlist.conf", ["/etc/cni/tuning"])
 _IFNAME = "eth0"
 _MEMORY = "experiments"
 _PUBLISHED, _INSIDE = 61998, 8080
@@ -77,25 +77,25 @@ class Lost(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A verb that failed, what the plugin said, and its code (0: no plugin did)."""
+    """A verb that failed, what the ``plugin`` said ("": no plugin did), and its code (0: it gave none)."""
 
     verb: str
     said: str
-    code: int
+    code: int = 0
+    plugin: str = ""
 
 
 class Observation(NamedTuple):
     """What an experiment has shown.
 
     ``unknown``: why there was none, or it is not the whole truth, "" if it is. ``failed``: the first verb that did.
-    ``lost``: packets. ``left``: what DEL left behind. ``tried``: the ways of packets.
+    ``lost``: packets. ``left``: what DEL left behind.
     """
 
     unknown: str = ""
     failed: Optional[Failure] = None
     lost: Sequence[Lost] = ()
     left: Sequence[str] = ()
-    tried: Sequence[str] = ()
 
 
 class Subject(NamedTuple):
@@ -156,7 +156,7 @@ class Experiment:
             for name in types_of([dict(plugin) for plugin in self._subject.plugins])
         ]
         leases = sorted(self._files.items())
-        given = [self._subject, programs, leases, _content(_ALLOWED), self._host.digest]
+        given = [self._subject, programs, leases, _identity(*_ALLOWED), self._host.digest]
         return Memory(_MEMORY, _name(self._subject), repr(given))
 
     # ---- in the private host
@@ -206,7 +206,7 @@ class Experiment:
         for runtime in runtimes:
             failed = self._why_failed("DEL", partial(cni.del_network_list, self._config, runtime)) or failed
         names = [address for result in results for address in container_addresses(result)]
-        return Observation(self._doubt(), failed, lost, self._left(runtimes, names, rules), ways.tried)
+        return Observation(self._doubt(), failed, lost, self._left(runtimes, names, rules))
 
     def _doubt(self) -> str:
         return "; ".join(self._host.doubts)
@@ -220,8 +220,9 @@ class Experiment:
 
     def _failure(self, verb: str, error: CNIError) -> Failure:
         known = secrets_of([gojson.loads(self._config.bytes)])
-        said = one_line(scrub(error.msg if isinstance(error, PluginError) else str(error), known))
-        return Failure(verb, said, error.code if isinstance(error, PluginError) else 0)
+        if isinstance(error, PluginError):
+            return Failure(verb, one_line(scrub(error.msg, known)), error.code, error.plugin)
+        return Failure(verb, one_line(scrub(str(error), known)))
 
     def _left(self, runtimes: Sequence[RuntimeConf], names: Sequence[str], before: Set[str]) -> List[str]:
         stores = map(private_store, range(len(self._subject.plugins)))
@@ -237,7 +238,7 @@ class Experiment:
 
 
 class _Ways:
-    """The ways of packets that a network promises. ``tried``: their names."""
+    """The ways of packets that a network promises."""
 
     def __init__(
         self, host: HostCopy, outside: Netns, containers: Sequence[Netns], results: Sequence[Mapping[str, Any]]
@@ -247,7 +248,6 @@ class _Ways:
         self._containers = containers
         self._results = results
         self._lost: List[Lost] = []
-        self.tried: List[str] = []
 
     def find(self, plugins: Sequence[Mapping[str, Any]], mapped: bool) -> List[Lost]:
         first, second = self._containers[0], self._containers[-1]
@@ -296,7 +296,6 @@ class _Ways:
 
     def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
         family = _FAMILIES[family_of(address)]
-        self.tried.append(f"{way} {family}")
         unexplained = [lost.why for lost in self._lost if not lost.by and lost.family == family]
         # One search for what nothing explains takes long enough.
         trace.most = QUICK if unexplained else DEADLINE
@@ -329,21 +328,14 @@ def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
     return why_not_apart(plugin)
 
 
-def _identity(plugin: str, bin_dirs: Sequence[str]) -> List[Any]:
-    """Return what differs if another program was installed as a plugin."""
+def _identity(name: str, folders: Sequence[str]) -> List[Any]:
+    """Return what differs if another file is found by a name, as plugins are."""
     try:
-        path = find_in_path(plugin, bin_dirs)
+        path = find_in_path(name, folders)
         status = os.stat(path)
     except (CNIError, OSError) as error:
         return [str(error)]
     return [path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode]
-
-
-def _content(path: str) -> bytes:
-    try:
-        return read_file(path, _LARGEST_LEASE)
-    except OSError:
-        return b""
 
 
 def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
@@ -358,7 +350,7 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
         try:
             experiment = Experiment(subject, host)
         except (CNIError, HostError) as error:
-            observations[number] = Observation(failed=Failure("ADD", one_line(str(error)), 0))
+            observations[number] = Observation(failed=Failure("ADD", one_line(str(error))))
             continue
         if experiment.unknown:
             observations[number] = Observation(experiment.unknown)
@@ -390,11 +382,9 @@ def _name(subject: Subject) -> str:
 
 def _understood(given: Union[bytes, HostError]) -> Observation:
     if isinstance(given, HostError):
-        late = f"there was no time to try it within {_TOTAL:g} s"
-        return Observation(
-            late if given.code == "too_many" else f"it cannot be tried in a copy of this host: {given.msg}"
-        )
+        late = f"there was no time to try it within {_TOTAL:g} s" if given.code == "too_many" else ""
+        return Observation(late or f"it cannot be tried in a copy of this host: {given.msg}")
     data = parse_json(given)
     failed = data["failed"] and Failure(*data["failed"])
     lost = [Lost(*map(str, entry)) for entry in data["lost"]]
-    return Observation(str(data["unknown"]), failed, lost, list(map(str, data["left"])), list(map(str, data["tried"])))
+    return Observation(str(data["unknown"]), failed, lost, list(map(str, data["left"])))

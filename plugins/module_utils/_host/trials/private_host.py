@@ -8,6 +8,7 @@ started and frees all that they made, also if this process is killed.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -15,7 +16,7 @@ import signal
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ...libcni.kernel import unshare
 from ...libcni.process import Child
@@ -23,6 +24,7 @@ from ..errors import HostError
 from ..kinds import member_of, object_of, text_of
 from ..netns import apart
 from ..processes import mounts
+from ..secrets import one_line
 
 STORE = "/run/podwire-rehearsal"
 """An empty directory of the private host, for what the work writes."""
@@ -37,6 +39,10 @@ _EMPTIED = ("/run", "/var/lib/cni")
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _CHUNK = 1 << 16
 _LARGEST = 32 << 20
+# Plugins and tools are some; seconds between two counts.
+_MOST_PROCESSES, _GLANCE = 500, 0.05
+# A work that has fewer seconds would not end.
+_LEAST = 1.0
 _FAILED, _DONE = b"-", b"+"
 
 Work = Callable[[], bytes]
@@ -61,7 +67,11 @@ class _Running:
         self.fd, writer = os.pipe()
         self.answer = bytearray()
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _tell(writer, _FAILED, f"no process can be started: {error.strerror}".encode())
+            pid = -1
         if not pid:
             # Nothing of this process may run in the child, whatever happens.
             try:
@@ -81,7 +91,7 @@ class _Running:
 
     def end(self) -> None:
         """Kill the child if it still runs, and wait for its end."""
-        if not self.child.wait(1.0 if self.answer else 0.0):
+        if self.child.pid > 0 and not self.child.wait(1.0 if self.answer else 0.0):
             os.kill(self.child.pid, signal.SIGKILL)
             self.child.wait(None)
         os.close(self.fd)
@@ -99,54 +109,37 @@ def work_apart(
     """Do each work in a private host of its own, several at a time; return the answers in their order.
 
     *needed* are directories that stay visible there. A work that takes longer than *timeout* seconds is killed, and
-    none begins after *total* seconds: their answers are HostErrors ``not_rehearsed`` and ``too_many``.
+    so is what still runs after *total* seconds; none begins in the last one. Their answers are HostErrors
+    ``not_rehearsed`` and ``too_many``.
     """
     try:
         _libc()
     except ImportError:
         return [HostError("the host's Python lacks ctypes", code="not_rehearsed") for _work in works]
     results: List[Union[bytes, HostError]] = [HostError("", code="too_many") for _work in works]
-    running: Dict[int, int] = {}
-    children: Dict[int, _Running] = {}
-    waiting = iter(range(len(works)))
+    running: Dict[int, Tuple[int, _Running]] = {}
+    waiting = list(enumerate(works))
     deadline = time.monotonic() + total
     poller = select.poll()
     try:
         while True:
-            _fill(workers - len(running), waiting, deadline, works, needed, timeout, running, children, poller)
+            while waiting and len(running) < workers and deadline - time.monotonic() > _LEAST:
+                number, work = waiting.pop(0)
+                child = _Running(work, needed, min(timeout, deadline - time.monotonic()))
+                running[child.fd] = number, child
+                poller.register(child.fd, select.POLLIN)
             if not running:
                 return results
-            for fd, _event in poller.poll(int((timeout + 5) * 1000)) or [(fd, 0) for fd in running]:
-                child = children[running[fd]]
-                if _event and child.receive():
+            for fd, event in poller.poll(int((timeout + 5) * 1000)) or [(fd, 0) for fd in running]:
+                number, child = running[fd]
+                if event and child.receive():
                     continue
                 poller.unregister(fd)
-                number = running.pop(fd)
                 child.end()
-                results[number] = children.pop(number).result()
+                results[number] = running.pop(fd)[1].result()
     finally:
-        for child in children.values():
+        for _number, child in running.values():
             child.end()
-
-
-def _fill(
-    free: int,
-    waiting: Iterator[int],
-    deadline: float,
-    works: Sequence[Work],
-    needed: Sequence[str],
-    timeout: float,
-    running: Dict[int, int],
-    children: Dict[int, _Running],
-    poller: select.poll,
-) -> None:
-    for _place in range(free):
-        number = next(waiting, None) if time.monotonic() < deadline else None
-        if number is None:
-            return
-        child = _Running(works[number], needed, timeout)
-        children[number], running[child.fd] = child, number
-        poller.register(child.fd, select.POLLIN)
 
 
 def _live_and_die_with(parent: int) -> None:
@@ -172,11 +165,31 @@ def _guard(work: Work, needed: Sequence[str], writer: int, timeout: float) -> No
             _work(work, needed, writer)
         finally:
             os._exit(1)
-    if not Child(pid, -1, -1, -1).wait(timeout):
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        _tell(writer, _FAILED, f"it took longer than {timeout:g} s".encode())
+    child, end = Child(pid, -1, -1, -1), time.monotonic() + timeout
+    while not child.wait(_GLANCE):
+        running = _inside()
+        why = f"it started more than {_MOST_PROCESSES} processes" if len(running) > _MOST_PROCESSES else ""
+        if time.monotonic() > end:
+            why = f"it took longer than {round(timeout, 1):g} s"
+        if why:
+            why += f", in {_name_of(running[0])}" if running else ""
+            os.kill(pid, signal.SIGKILL)
+            child.wait(None)
+            _tell(writer, _FAILED, why.encode())
     os._exit(0)
+
+
+def _inside() -> List[int]:
+    """Return the processes of the private host without its first one, the oldest first; none before it is isolated."""
+    # This process shares the mounts, and is not in the PID namespace of the new /proc.
+    names = [] if os.path.exists("/proc/self") else os.listdir("/proc")
+    return sorted(int(name) for name in names if name.isdigit() and name != "1")
+
+
+def _name_of(process: int) -> str:
+    with contextlib.suppress(OSError), open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as stream:
+        return one_line(stream.read().strip())
+    return "a process that has ended"
 
 
 def _work(work: Work, needed: Sequence[str], writer: int) -> None:
@@ -185,6 +198,8 @@ def _work(work: Work, needed: Sequence[str], writer: int) -> None:
         answer = work()
     except HostError as error:
         _tell(writer, _FAILED, error.msg.encode("utf-8", "replace"))
+    except MemoryError:
+        _tell(writer, _FAILED, b"no memory is left")
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         _tell(writer, _FAILED, what.encode("utf-8", "replace"))

@@ -312,7 +312,8 @@ def shown_by(observation: Observation, network: Network, explained: bool) -> Ite
 
 def _failure(failed: Failure, network: Network) -> Finding:
     text = f"{failed.verb} of the network {network.name!r} fails in a copy of this host: {failed.said}"
-    evidence = f"a plugin of {', '.join(network.types)} returned the code {failed.code}"
+    evidence = f"the plugin {failed.plugin} " + (f"returned the code {failed.code}" if failed.code else "gave no code")
+    evidence = evidence if failed.plugin else f"no plugin of {', '.join(network.types)} was run for it"
     if failed.verb == "ADD":
         return obstacle("add_fails", text, evidence, f"correct {network.file.path}, or what the plugin names")
     code, level = ("check_unusable", INFO) if failed.verb == "CHECK" else ("del_failed", WARNING)

@@ -65,6 +65,8 @@ ALLOWED = {
     ("paths.py", "/proc/self/ns/net"): _OWN,
     ("netns.py", "/proc/1/ns/pid"): "which PID namespace /proc shows",
     ("trials/private_host.py", "/proc"): "mounted for the PID namespace of a private host",
+    ("trials/private_host.py", "/proc/self"): "whether /proc is already that of the private host",
+    ("trials/private_host.py", "/proc/{}/comm"): "words for people: what has not ended",
     ("trials/private_host.py", "/proc/self/fd/{}"): _OWN,
     ("trials/private_host.py", "/proc/thread-self/ns/net"): _OWN,
     ("trials/private_host.py", "kill"): _CHILD,

@@ -136,6 +136,19 @@ def test_a_host_without_an_obstacle_is_ready(ready_host):
     assert (row["ready"], row["network"], row["status"][0]["state"]) == (True, "pods", "unknown")
 
 
+def test_a_network_that_could_not_be_tried_is_not_known_to_be_ready(ready_host):
+    ready_host.observation = Observation("no private namespaces: No space left on device")
+    found = ready_host.explain()
+    [row], [obstacle] = found["runtimes"], found["obstacles"]
+    assert (found["ready"], row["ready"]) == (None, None)
+    assert (obstacle["level"], obstacle["code"], obstacle["network"]) == ("info", "not_tried", "pods")
+    assert "No space left on device" in row["unknown"]
+    assert "No space left on device" in obstacle["message"]
+    # What is known to fail is no less so.
+    ready_host.write({**BRIDGE, "ipam": {"type": "dhcp", "daemonSocketPath": "/nowhere"}})
+    assert ready_host.explain()["ready"] is False
+
+
 def test_a_host_without_a_runtime_is_not_known_to_be_ready(ready_host):
     ready_host.runtimes = []
     found = ready_host.explain()
