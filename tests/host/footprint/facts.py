@@ -126,7 +126,8 @@ def _passing(name: str, entry: dict[str, Any]) -> bool:
         target = str(entry.get("dst", ""))
         return entry.get("protocol") == "kernel" and (":" in target or entry.get("type") in ("multicast", "anycast"))
     if name == "fdb":
-        return entry.get("state") != "permanent"
+        # An interface joins groups some time after it was made.
+        return entry.get("state") != "permanent" or bool(int(entry["mac"][:2], 16) & 1)
     return False
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-UTILS = Path(__file__).parents[4] / "plugins" / "module_utils"
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils.shipped import trees
 
 SETNS, PATH, COMMAND, BY_PATH = "setns", "path in /proc", "command", "entered by a path"
 # What a text names, apart from docstrings.
@@ -71,9 +70,8 @@ def texts(tree):
     return found
 
 
-def places_in(source):
+def places_in(tree):
     """Return how a file enters namespaces."""
-    tree = ast.parse(source)
     found = {kind for kind, pattern in TEXTS.items() for text in texts(tree) if pattern.search(text)}
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {getattr(function, "id", getattr(function, "attr", "")) for function in calls}
@@ -81,10 +79,7 @@ def places_in(source):
 
 
 def test_every_place_that_enters_a_namespace_is_known():
-    found = set()
-    for path in sorted(UTILS.rglob("*.py")):
-        name = path.relative_to(UTILS).as_posix()
-        found |= {(name, kind) for kind in places_in(path.read_text(encoding="utf-8"))}
+    found = {(name, kind) for name, tree in trees() for kind in places_in(tree)}
     assert found - set(ALLOWED) == set(), "use Netns of _host/netns.py"
     assert set(ALLOWED) - found == set(), "the list names what is gone"
 
@@ -104,10 +99,9 @@ def test_every_place_that_enters_a_namespace_is_known():
     ],
 )
 def test_what_counts_as_entering(source, kind):
-    assert places_in(source) == {kind}
+    assert places_in(ast.parse(source)) == {kind}
 
 
 def test_what_does_not_count():
-    assert (
-        places_in('"""Mounts as ``ip netns exec`` does, see /proc/self/ns/net."""\nvisit([Netns(path)], read)') == set()
-    )
+    source = '"""Mounts as ``ip netns exec`` does, see /proc/self/ns/net."""\nvisit([Netns(path)], read)'
+    assert places_in(ast.parse(source)) == set()

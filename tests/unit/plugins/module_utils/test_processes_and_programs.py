@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Which files of _host read /proc, execute programs, or signal processes, and why each may.
+"""Which files read /proc, execute programs, or signal processes as root, and why each may.
 
 Which programs root runs is asked only in processes.py, and a program is executed only after a check of who can change
 it. A place that is not listed here fails: use `processes`, `commands` or `SafeExecutor`, or explain it.
@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-HOST = Path(__file__).parents[4] / "plugins" / "module_utils" / "_host"
-EXECUTES = re.compile(r"exec[lv]p?e?|posix_spawnp?|spawn[lv]p?e?|system|popen|Popen|run_program|Executor")
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils.shipped import called_as, text_of, trees
+
+EXECUTES = re.compile(
+    "exec[lv]p?e?|posix_spawnp?|spawn[lv]p?e?|system|popen|Popen|run_program|Executor|run_path"
+    "|create_subprocess_(exec|shell)"
+)
+RUNS = re.compile("run|call|check_call|check_output|getoutput|getstatusoutput")
+MODULES = {"subprocess", "multiprocessing", "pty"}
+# The directory itself may be given, as {}/proc or as a part of a path.
+IN_PROC = re.compile(r"(\{\})*/proc\b|proc(/|$)")
 SIGNALS = re.compile(r"kill|killpg|pidfd_send_signal")
 
-# (file, what) -> why it may. "/proc/{}" is the directory of any process.
+# (file, what) -> why it may; files of _host without it. "/proc/{}" is the directory of any process.
 _NAMESPACES = "every network namespace counts, whoever runs a process in it: a doubt is life, never a path to use"
 _OWN = "of this process"
 _CHILD = "a child of this process"
+_PULLED = "the one place of this program: git, gpg and ansible, by the paths of root's configuration"
 _KERNEL = "a setting or a table of the kernel"
 ALLOWED = {
     ("processes.py", "/proc"): "which programs root runs: the one place",
@@ -83,39 +91,57 @@ ALLOWED = {
     ("attachments/watch.py", "run_program"): "the repair service itself, again, with the same interpreter",
     ("executor.py", "Executor"): "the executor that checks plugins",
     ("attachments/verbs.py", "Executor"): "the type of what tests pass",
+    ("trials/private_host.py", "proc"): "the kind of file system that is mounted",
+    ("libcni/process.py", "posix_spawn"): "the one place; _host calls it after a check",
+    ("libcni/process.py", "killpg"): _CHILD,
+    ("libcni/process.py", "/proc/self/fd"): _OWN,
+    ("libcni/netns.py", "/proc/thread-self/ns/net"): _OWN,
+    ("libcni/skel.py", "/proc/self/ns/net"): _OWN,
+    ("libcni/validate.py", "/proc/self/ns/net"): _OWN,
+    ("libcni/validate.py", "/proc/1/ns/net"): "the host's own namespace, which is refused",
+    ("libcni/invoke.py", "run_program"): "as Go's libcni; modules pass an executor that checks plugins",
+    ("libcni/invoke.py", "Executor"): "what is passed",
+    ("libcni/types.py", "Executor"): "the type of what is passed",
+    ("libcni/api.py", "Executor"): "a plain one, as Go's libcni has; modules pass their own, see CNIConfig here",
+    ("libcni/cli.py", "Executor"): "the command line of libcni, which modules do not use",
+    ("libcni/delegate.py", "Executor"): "a plugin that calls another, as in Go",
+    ("libcni/multi/runner.py", "Executor"): "part of a plugin, which calls others of its directory",
+    ("pull/common.py", "subprocess"): _PULLED,
+    ("pull/common.py", "Popen"): _PULLED,
+    ("pull/common.py", "killpg"): _CHILD,
+    ("pull/__main__.py", "subprocess"): "what the one place of this program returns",
+    ("pull/repository.py", "subprocess"): "the same",
+    ("pull/__main__.py", "/proc/sys/kernel/random/boot_id"): _KERNEL,
 }
 
 
 def places(tree):
     """Yield what a file does, as the table has it."""
+    names = called_as(tree)
     joined = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr) and node.values:
-            text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in joined:
-            text = node.value
-        else:
-            text = ""
-        if re.match(r"/proc\b", text):
+        text = text_of(node) if id(node) not in joined else None
+        if text is not None and IN_PROC.match(text):
             yield text
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if EXECUTES.fullmatch(name) or SIGNALS.fullmatch(name):
+        name = names.get(name, name).rpartition(".")[2] if isinstance(node, ast.Name) else name
+        owner = getattr(node.value, "id", "") if isinstance(node, ast.Attribute) else ""
+        # That of commands.py checks, and that of AnsibleModule does not.
+        unchecked = name == "run_command" and isinstance(node, ast.Attribute) and owner != "commands"
+        if unchecked or EXECUTES.fullmatch(name) or SIGNALS.fullmatch(name):
             yield name
+        if names.get(owner, owner) == "subprocess" and RUNS.fullmatch(name):
+            yield f"subprocess.{name}"
         # Without an executor, libcni has one that checks nothing.
         call = node if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "CNIConfig" else None
         if call and "executor" not in [keyword.arg for keyword in call.keywords]:
             yield "CNIConfig"
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if "subprocess" in [*modules, getattr(node, "module", "")]:
-            yield "subprocess"
+        yield from MODULES.intersection([*modules, getattr(node, "module", None) or ""])
 
 
 def test_every_place_is_known():
-    found = {
-        (str(path.relative_to(HOST)), what)
-        for path in sorted(HOST.rglob("*.py"))
-        for what in places(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    found = {(name.removeprefix("_host/"), what) for name, tree in trees() for what in places(tree)}
     assert found - set(ALLOWED) == set(), "go through processes, commands or SafeExecutor, or explain it in ALLOWED"
     assert set(ALLOWED) - found == set()
 
@@ -131,6 +157,12 @@ def test_every_place_is_known():
         ("from os import execvpe", None),
         ("execvpe(path, argv, {})", "execvpe"),
         ("import subprocess", "subprocess"),
+        ('open(f"{root}/proc/1/exe")', "{}/proc/1/exe"),
+        ('os.path.join(root, "proc", str(pid))', "proc"),
+        ("from os import execv as start\nstart(path, argv)", "execv"),
+        ("module.run_command(argv)", "run_command"),
+        ("commands.run_command(argv)", None),
+        ("subprocess.run(argv)", "subprocess.run"),
         ("from subprocess import run", "subprocess"),
         ("run_program(path, argv, b'', {})", "run_program"),
         ("CNIConfig(bin_dirs)", "CNIConfig"),
