@@ -49,6 +49,13 @@ class Rule(NamedTuple):
     advice: str
 
 
+# Questions may begin with "What", and headings and cells of tables are no sentences.
+BEGINNING = Rule(
+    re.compile(r"(?:^[ \t]*(?:[-*]|\d+\.)?[ \t]*|(?<=[.!?:] ))(?:Of|Have|What)\s(?![^.?!]*\?)", re.MULTILINE),
+    "a sentence that begins with its subject, or an instruction with its verb",
+)
+
+
 class Finding(NamedTuple):
     line: int
     words: str
@@ -128,7 +135,8 @@ def main(root: Path) -> int:
     count = errors = 0
     for path, prose in pages(root):
         count += 1
-        for finding in findings(prose, rules):
+        # The description of an option may be a phrase: "What to do with the rest".
+        for finding in findings(prose, [*rules, BEGINNING] if path.suffix == ".md" else rules):
             errors += 1
             print(f"{path.relative_to(root)}:{finding.line}: {finding.words!r}: write {finding.advice}")
     print(f"{count} files, {errors} rejected words ({STYLE})")

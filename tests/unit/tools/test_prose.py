@@ -34,6 +34,22 @@ STYLE = """# Style guide
 """
 RULES = prose.read_rules(STYLE)
 
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Of these, one stays.", ["Of"]),
+        ("It ends. What is left stays.", ["What"]),
+        ("- Have the daemon.", ["- Have"]),
+        ("# What is left\n\n| What | x |\n", []),
+        ("What is left? The rest of what we have.", []),
+        ("It tells what is left.", []),
+    ],
+)
+def test_sentences_begin_with_their_subject(text, words):
+    assert [row.words for row in prose.findings(prose.of_markdown(text), [prose.BEGINNING])] == words
+
+
 MODULE = '''#!/usr/bin/python
 """Files anew are fine here."""
 

@@ -497,7 +497,7 @@ def _leased_before(departed: Departed, moment: float) -> str:
     # The kernel's clock of files is a little slow.
     old = leases_of(departed._replace(since=moment - 1))
     places = ", ".join(f"{lease.path} for {lease.ifname or 'an interface'} of {lease.container_id}" for lease in old)
-    return f"; host-local had a lease for it before ({places}), and gives no second one" if old else ""
+    return f"; host-local has a lease for it from before ({places}), which prevents another one" if old else ""
 
 
 def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "") -> NoReturn:
