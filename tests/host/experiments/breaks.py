@@ -122,7 +122,7 @@ def remove_host() -> None:
 
 
 def breaks() -> list[Break]:
-    every = itertools.chain(_binaries(), _sysctls(), _rules(), _policies(), _links(), _files(), _chains())
+    every = itertools.chain(_binaries(), _sysctls(), _rules(), _policies(), _links(), _masters(), _files(), _chains())
     return list(every)
 
 
@@ -218,6 +218,27 @@ def _links() -> Iterator[Break]:
     yield Break("bridge without address", f"ip link add {BRIDGE} mtu 1280 type bridge")
     yield Break("subnet elsewhere", f"ip route add 10.88.7.0/24 dev {UPLINK}")
     yield Break("address on uplink", f"ip address add 10.88.7.2/32 dev {UPLINK}")
+
+
+_LAN = {"type": "host-local", "dataDir": str(STORE), "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.100"}
+
+
+def _on_uplink(**keys: object) -> Callable[[list], None]:
+    """Have a network with one plugin on the uplink instead."""
+
+    def change(plugins: list) -> None:
+        plugins[:] = [{"master": UPLINK, "ipam": _LAN, **keys}]
+
+    return change
+
+
+def _masters() -> Iterator[Break]:
+    below, bridge = f"ip link add link {UPLINK} name pwxother type", _on_uplink(type="macvlan")
+    yield Break("macvlan beside macvlan", f"{below} macvlan mode bridge", bridge)
+    yield Break("macvlan beside passthru", f"{below} macvlan mode passthru", bridge)
+    yield Break("macvlan beside passthru macvtap", f"{below} macvtap mode passthru", bridge)
+    yield Break("passthru beside macvlan", f"{below} macvlan mode private", _on_uplink(type="macvlan", mode="passthru"))
+    yield Break("macvlan on a port", f"ip link add pwxlan type bridge; ip link set {UPLINK} master pwxlan", bridge)
 
 
 def _files() -> Iterator[Break]:

@@ -143,6 +143,52 @@ def test_a_verb_that_fails_after_the_add_is_a_finding(name, generations):
         assert "the rule " in finding
 
 
+def needs(*kinds):
+    """Skip a test where the kernel lacks a kind of link."""
+    for kind in kinds:
+        link = "ip link add pwxa type veth; ip link add link pwxa name pwxb type"
+        if "Unknown device type" in sh(f"unshare --net sh -c '{link} {kind} 2>&1' || true"):
+            pytest.skip(f"the kernel has no {kind}")
+
+
+# What cannot be in a copy -> what it needs, the master, words of the reason.
+UNLIKE = {
+    "ip tuntap add pwxtun mode tun; ip link set pwxtun up": ([], "pwxtun", "is no Ethernet interface"),
+    "ip link add pwxbond type bond; ip link set pwxup0 down; ip link set pwxup0 master pwxbond": (
+        ["bond"],
+        "pwxup0",
+        "is a port of pwxbond",
+    ),
+}
+
+
+@pytest.mark.parametrize("script", UNLIKE)
+def test_a_master_that_is_another_in_the_copy_is_not_known(script, generations):
+    kinds, master, words = UNLIKE[script]
+    needs(*kinds)
+    chain = [{"type": "macvlan", "master": master, "ipam": {"type": "static", "addresses": []}}]
+    said = on_a_new_host(generations["new"], script, lambda: "\n".join(findings(chain)))
+    assert f"not_tried info: it is not known whether the network 'pwxnet' works: {master} {words}" in said
+
+
+# What a link of the host is, and a network that it excludes.
+EXCLUDED = {
+    "a VLAN of the same ID": ("vlan id 5", {"type": "vlan", "vlanId": 5}),
+    "an ipvlan beside a macvlan": ("macvlan", {"type": "ipvlan"}),
+    "a macvlan beside an ipvlan": ("ipvlan", {"type": "macvlan"}),
+}
+
+
+@pytest.mark.parametrize("name", EXCLUDED)
+def test_what_a_link_of_the_host_excludes_fails_in_the_copy(name, generations):
+    link, plugin = EXCLUDED[name]
+    needs(link, "vlan id 6" if plugin["type"] == "vlan" else plugin["type"])
+    chain = [{"master": UPLINK, "ipam": {"type": "static", "addresses": []}, **plugin}]
+    script = f"ip link add link {UPLINK} name pwxother type {link}"
+    said = on_a_new_host(generations["new"], script, lambda: "\n".join(findings(chain)))
+    assert said.startswith("add_fails error: ")
+
+
 def test_nothing_is_said_of_a_network_that_works(generation, generations):
     said = on_a_new_host(generations[generation], "", lambda: "\n".join(findings(IPV4)))
     assert not said or (generation == "old" and said.startswith("check_unusable"))

@@ -56,6 +56,14 @@ SOUND = {
     "macvlan, private": ([macvlan(LAN, mode="private")], "", "1.0.0"),
     "macvlan, static": ([macvlan(static("192.0.2.50/24", gateway="192.0.2.1"))], "", "1.0.0"),
     "macvlan, FORWARD drops": ([macvlan({**LAN, "routes": DEFAULT4})], "iptables -P FORWARD DROP", "1.0.0"),
+    "a macvlan beside the host's own": (
+        [macvlan({**LAN, "routes": DEFAULT4})],
+        f"""
+        ip link add link {UPLINK} name pwxown up type macvlan mode bridge; ip address add 192.0.2.9/24 dev pwxown
+        ip tuntap add pwxtun mode tun; ip address add 10.9.9.1/24 dev pwxtun; ip link set pwxtun up
+        """,
+        "1.0.0",
+    ),
     "macvlan, another router": ([macvlan({**LAN, "gateway": "192.0.2.254", "routes": DEFAULT4})], "", "1.0.0"),
     "a device": ([{"type": "host-device", "device": UPLINK}], "", "1.0.0"),
     "the host's own bridge": (

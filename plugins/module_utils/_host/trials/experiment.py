@@ -118,9 +118,8 @@ class Experiment:
         plugins: List[Any] = [gojson.loads(gojson.dumps(plugin)) for plugin in subject.plugins]
         for number, plugin in enumerate(plugins):
             self._use_copies(plugin, number)
-        self._config: NetworkConfigList = network_conf_from_bytes(
-            gojson.dumps({"cniVersion": subject.version, "name": subject.name, "plugins": plugins})
-        )
+        data = {"cniVersion": subject.version, "name": subject.name, "plugins": plugins}
+        self._config: NetworkConfigList = network_conf_from_bytes(gojson.dumps(data))
         mapped = any(member_of(object_of(plugin, "capabilities"), "portmappings") is True for plugin in plugins)
         self._capability_args: Dict[str, Any] = {"portMappings": _MAPPING} if mapped else {}
 
@@ -151,10 +150,8 @@ class Experiment:
     @property
     def memory(self) -> Memory:
         """What was seen when everything that goes in was the same."""
-        programs = [
-            _identity(name, self._subject.bin_dirs)
-            for name in types_of([dict(plugin) for plugin in self._subject.plugins])
-        ]
+        types = types_of([dict(plugin) for plugin in self._subject.plugins])
+        programs = [_identity(name, self._subject.bin_dirs) for name in types]
         leases = sorted(self._files.items())
         given = [self._subject, programs, leases, _identity(*_ALLOWED), self._host.digest]
         return Memory(_MEMORY, _name(self._subject), repr(given))
@@ -169,25 +166,19 @@ class Experiment:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as stream:
                 stream.write(content)
-        seen = self._try(outside)
-        return json.dumps(seen._asdict()).encode()
+        return json.dumps(self._try(outside)._asdict()).encode()
 
     def _try(self, outside: Netns) -> Observation:
-        cni = CNIConfig(
-            list(self._subject.bin_dirs), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor()
-        )
+        folders, cache = list(self._subject.bin_dirs), f"{STORE}/cache"
+        cni = CNIConfig(folders, cache_dir=cache, timeout=_TIMEOUT, executor=SafeExecutor())
         rules = set(self._host.firewall.lines)
         runtimes: List[RuntimeConf] = []
         results: List[Dict[str, Any]] = []
         failed: Optional[Failure] = None
         for number in (1, 2):
-            runtime = RuntimeConf(
-                f"podwire-experiment-{number}",
-                new_netns(f"container{number}"),
-                _IFNAME,
-                _ARGUMENTS,
-                self._capability_args if number == 1 else {},
-            )
+            ports = self._capability_args if number == 1 else {}
+            netns = new_netns(f"container{number}")
+            runtime = RuntimeConf(f"podwire-experiment-{number}", netns, _IFNAME, _ARGUMENTS, ports)
             runtimes.append(runtime)
             try:
                 results.append(cni.add_network_list(self._config, runtime).as_version("1.0.0").to_dict())
@@ -209,7 +200,7 @@ class Experiment:
         return Observation(self._doubt(), failed, lost, self._left(runtimes, names, rules))
 
     def _doubt(self) -> str:
-        return "; ".join(self._host.doubts)
+        return "; ".join(filter(None, [*self._host.doubts, *map(self._host.unlike, self._subject.plugins)]))
 
     def _why_failed(self, verb: str, call: Callable[[], None]) -> Optional[Failure]:
         try:

@@ -3,7 +3,8 @@
 
 Bridges are made with their settings. Every other interface is a stand-in, one end of a veth, so that macvlans and VLANs
 can be made on it; its other end is in a namespace that plays what is outside: it has the addresses of the host's
-gateways, and answers from everywhere.
+gateways, and answers from everywhere. A VLAN, macvlan or ipvlan is one, too, and takes of the interface below what it
+takes on the host.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..addresses import family_of
 from ..errors import HostError
 from ..firewall.dump import FirewallDump
 from ..footprints.recorder import device_of
-from ..kernel.links import NotInPlace
+from ..kernel.links import STACKED, NotInPlace, pack_kept
 from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
@@ -43,6 +44,7 @@ _DROPPING = ("tbf", "netem")
 _TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
+_ETHERNET = 1
 _NODAD, _PERMANENT, _ONLINK, _UNICAST = 0x02, 0x80, 4, 1
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
@@ -150,6 +152,7 @@ class HostCopy:
             with contextlib.suppress(OSError):
                 write_global(name, "0")
         self._make_links(outside)
+        self._take()
         self._put_settings()
         self._put_all("vlan")
         self._put_all("addr")
@@ -177,8 +180,6 @@ class HostCopy:
             for number, name in enumerate(name for name in self.links if name not in bridges):
                 # Some exist in each namespace, as tunl0 and sit0.
                 with contextlib.suppress(OSError):
-                    dumps.change(17, LINK.pack(0, 0, 0, 0, 0) + pack_attribute(3, os.fsencode(name) + b"\0"))
-                with contextlib.suppress(OSError):
                     rename = pack_attribute(3, f"pwold{number}".encode() + b"\0")
                     dumps.change(_NEW_LINK, LINK.pack(0, 0, socket.if_nametoindex(name), 0, 0) + rename)
                 self._tolerate(name, self._make_stand_in, dumps, name, f"{_PEER}{number}", outside.fd)
@@ -194,17 +195,27 @@ class HostCopy:
 
     def _make_stand_in(self, dumps: Dumps, name: str, peer: str, outside: int) -> None:
         value = self.state["link", name].value
-        other = pack_attribute(3, peer.encode() + b"\0") + pack_attribute(28, _u32(outside))
-        mtu = min(max(value["mtu"], 68), 65535)
-        other += pack_attribute(4, _u32(mtu))
-        kind = pack_nested(
-            18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, LINK.pack(0, 0, 0, 0, 0) + other))
-        )
-        body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, _u32(mtu))
+        mtu = pack_attribute(4, _u32(min(max(value["mtu"], 68), 65535)))
+        other = LINK.pack(0, 0, 0, 0, 0) + pack_attribute(3, peer.encode() + b"\0") + mtu
+        pair = pack_nested(1, other + pack_attribute(28, _u32(outside)))
+        body = pack_attribute(3, os.fsencode(name) + b"\0") + mtu
         mac = bytes.fromhex(value["mac"])
         if len(mac) == 6 and not mac[0] & 1 and any(mac):
             body += pack_attribute(1, mac)
-        dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + body + kind, CREATE | EXCLUSIVE)
+        body += pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pair))
+        dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + body, CREATE | EXCLUSIVE)
+
+    def _take(self) -> None:
+        """Take of stand-ins what no plugin can have then: the ID of a VLAN, a mode of macvlans, that it has ipvlans."""
+        with Writer("", {"": self.state}, {}) as writer:
+            for number, (key, link) in enumerate(self._copied("link", 1)):
+                value, name = link.value, f"pwtaken{number}"
+                if value["lower"] in self.links and value["kind"] in (*STACKED, "macvtap"):
+                    raw = link.raw[: LINK.size] + pack_kept(link.raw, LINK.size, (1,), {3: name.encode() + b"\0"})
+                    # Linux counts macvtaps among macvlans.
+                    kind = value["kind"].replace("tap", "lan")
+                    taken = KernelObject(dict(value, kind=kind), raw, 0, link.peer)
+                    self._tolerate(f"what {key[1]} takes of {value['lower']}", writer.put, ("link", name), taken, None)
 
     def _put_settings(self) -> None:
         """Set the sysctls. Forwarding comes first: it sets others."""
@@ -287,13 +298,26 @@ class HostCopy:
         first = {family: peers.get(self.way_out(family)) for family in OUTSIDE}
         visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
 
+    def _parent(self, plugin: Mapping[str, Any]) -> str:
+        kind = kind_of(plugin)
+        default = self.way_out(socket.AF_INET) if kind.default_parent else ""
+        return (text_of(plugin, kind.parent) or default) if kind.parent else ""
+
+    def unlike(self, plugin: Mapping[str, Any]) -> str:
+        """Return why the interface that *plugin* builds on may refuse what its stand-in does not, "" if it may not."""
+        name = self._parent(plugin)
+        link = self.state.get(("link", name))
+        master = link.value["master"] if link is not None else ""
+        if link is not None and name != "lo" and LINK.unpack_from(link.raw)[1] != _ETHERNET:
+            return f"{name} is no Ethernet interface, as the one in the copy is"
+        if master and self.state["link", master].value["kind"] != "bridge":
+            return f"{name} is a port of {master}, as the one in the copy is not"
+        return ""
+
     def beside(self, plugin: Mapping[str, Any]) -> str:
         """Return the interface behind which containers of *plugin* are neighbours of what is outside, "" if none."""
-        kind, name = kind_of(plugin), ""
-        if kind.outside and kind.parent:
-            default = self.way_out(socket.AF_INET) if kind.default_parent else ""
-            name = text_of(plugin, kind.parent) or default
-        elif not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
+        name = self._parent(plugin) if kind_of(plugin).outside else ""
+        if not name and not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
             name = bridge_of(plugin)
         return name if name in self._peers() else ""
 

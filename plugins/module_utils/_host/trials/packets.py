@@ -10,21 +10,7 @@ import select
 import socket
 import struct
 import time
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from ...libcni.kernel import attributes_in, decode_text, messages
 from .. import commands
@@ -242,16 +228,16 @@ class Trace(Attempt):
             chains = "\n".join(f"chain {hook} {{ type filter hook {hook} {_FIRST} }}" for hook in hooks)
             tables[family] = f"table {family} podwire_trace {{\n{chains}\n}}"
         # A kernel may lack some family.
-        whole = self._change(tables.values())
+        whole = self._change(list(tables.values()))
         self._traced = [family for family, table in tables.items() if whole or self._change([table])]
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._socket.close()
         if self._traced:
-            self._change(f"delete table {family} podwire_trace" for family in self._traced)
+            self._change([f"delete table {family} podwire_trace" for family in self._traced])
 
-    def _change(self, commands: Iterable[str]) -> bool:
+    def _change(self, commands: Sequence[str]) -> bool:
         """Let nft make all changes or none; tell whether it made them."""
         try:
             printed([str(self._nft), "-f", "-"], "\n".join([*commands, ""]).encode())
