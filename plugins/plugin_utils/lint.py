@@ -20,14 +20,14 @@ from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
 from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of, strict as with_strict
 from ..module_utils.libcni.multi.definitions import KIND
-from ._conf.fragments import fragment_of
+from ._conf.fragments import fragment_problems
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.positions import text_of
 from ._conf.repository import repository_problems
 from ._conf.schema import MISSING
 from ._conf.source import TemplateSource, Unreadable
 from ._conf.templates import HIDDEN, masked
-from ._conf.validate import ALONE, SECRET, Checked, secrets_in
+from ._conf.validate import ALONE, Checked, parts_of
 from ._conf.yaml_text import YAML_MISSING, NotYaml, YamlDocument, parts, values
 from .lans import REMEDY, SHARED, ranges_on_lans
 
@@ -63,10 +63,9 @@ def problems_of(path: str) -> list[Finding]:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
         return _network(path, text)
-    fragment = fragment_of(text, path, name)
-    if fragment is not None:
-        secrets = [Finding(WARNING, "secret_in_file", SECRET, file=path) for _pointer in secrets_in(fragment.tables)]
-        return [*fragment.problems, *secrets]
+    problems = fragment_problems(text, path, name)
+    if problems is not None:
+        return problems
     if not starts_json or ending in NO_JSON:
         return []
     try:
@@ -96,10 +95,8 @@ def problems_between(paths: Sequence[str]) -> list[Finding]:
         directory, name = os.path.split(path)
         if extension(name) in EXTENSIONS and os.path.isfile(path):
             text = _read(path)
-            file = ConfFile(name, path, b"" if isinstance(text, Finding) else text.encode("utf-8"))
-            text = file.text.decode("utf-8") if file.text else ""
-            if is_network_text(text, "") and masked(text).text == text:
-                directories.setdefault(directory, []).append(file)
+            if isinstance(text, str) and is_network_text(text, "") and masked(text).text == text:
+                directories.setdefault(directory, []).append(ConfFile(name, path, text.encode("utf-8")))
     return [
         finding
         for directory, files in directories.items()
@@ -133,12 +130,11 @@ def _of_group(path: str, text: str) -> Iterator[Finding]:
                 continue
             for shared in ranges_on_lans(config) if is_network(config) and "cniVersion" in config else ():
                 if HIDDEN not in "".join(shared.values):
-                    keys = [int(key) if key.isdigit() else key for key in shared.pointer.split("/")[1:]]
-                    place = text_of((*pointer, *keys)), *document.position((*pointer, *keys))
+                    place = (*pointer, *parts_of(shared.pointer))
                     what = (
                         f"every host of the group assigns {shared.words} on a LAN, so containers get the same addresses"
                     )
-                    yield Finding(WARNING, SHARED, what, REMEDY, path, *place)
+                    yield Finding(WARNING, SHARED, what, REMEDY, path, text_of(place), *document.position(place))
 
 
 def _read(path: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Optional
 from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import WARNING, Finding
 from ._conf.positions import Origin
+from ._conf.yaml_text import values
 from .lans import REMEDY, SHARED, ranges_on_lans
 
 # The most hosts whose variables are read: usually the first one has the value already, or none has it.
@@ -49,12 +50,9 @@ def _place(value: Any) -> Any:
 
 def _written(value: Any) -> Iterator[tuple[Place, str]]:
     """Yield every string inside of raw variables, and where it was written."""
-    if isinstance(value, str):
-        if _place(value):
-            yield _place(value), str(value)
-    elif isinstance(value, (dict, list)):
-        for member in value.values() if isinstance(value, dict) else value:
-            yield from _written(member)
+    for _pointer, member in values(value):
+        if isinstance(member, str) and _place(member):
+            yield _place(member), str(member)
 
 
 def shared_ranges(

@@ -28,8 +28,8 @@ DECLARING = (
 SET = re.compile(r"cni_(\w+_result|drift|runtime_loaded|upgrade_before|upgrade_after)")
 """The names of variables that playbooks and roles set for others. Those that they set for themselves begin with __."""
 
-FOREIGN: Mapping[str, tuple[str, str]] = parse_json(Path(__file__).with_name("foreign_variables.json").read_bytes())
-"""The variables of other roles that deploy CNI: whose each is, and what to do in place of it."""
+FOREIGN: Mapping[str, list[str]] = parse_json(Path(__file__).with_name("foreign_variables.json").read_bytes())
+"""The variables of other roles: whose each is, what to do instead, and "stays" if that role does more than CNI."""
 
 _NO_SUCH = "{} is set, but podwire.cni has no such variable."
 # A name with one of these prefixes was meant for a role or playbook of this collection.
@@ -49,7 +49,7 @@ def unknown_variables(names: Iterable[str]) -> dict[str, str]:
 
 def _unknown(name: str) -> str:
     if name in FOREIGN:
-        owner, remedy = FOREIGN[name]
+        owner, remedy = FOREIGN[name][:2]
         return f"{name} is a variable of {owner}; {remedy}."
     near = difflib.get_close_matches(name, sorted(VARIABLES), n=1, cutoff=0.8)
     if near:
@@ -60,7 +60,7 @@ def _unknown(name: str) -> str:
 def warn_of_unknown(names: Iterable[str], warn: Callable[[str], None]) -> None:
     """Call *warn* with a sentence for each variable that was probably meant for this collection."""
     for name, sentence in unknown_variables(names).items():
-        if sentence:
+        if sentence and "stays" not in FOREIGN.get(name, ()):
             warn(f"{sentence} No role or playbook of podwire.cni reads {name}.")
 
 

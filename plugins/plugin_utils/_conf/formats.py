@@ -22,9 +22,10 @@ def ip(text: str) -> Address:
         address = ipaddress.ip_address(text)
     except ValueError:
         try:
-            address = ipaddress.ip_interface(text).ip
+            whole = ipaddress.ip_interface(text)
         except ValueError:
             raise ValueError("is not an IP address") from None
+        address = whole.ip + (whole.network.num_addresses > 2 and whole.ip == whole.network.network_address)
         raise ValueError(f"has a prefix length, which is not allowed here; write {address}") from None
     if "%" in text:
         raise ValueError("has a zone, which is not allowed here")

@@ -7,17 +7,21 @@ Sources: containerd internal/cri/config/config.go (CniConfig), cmd/containerd/se
 
 from __future__ import annotations
 
+import bisect
 import re
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...module_utils._host.errors import HostError
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding
 from ...module_utils._host.runtimes import reading
 from ...module_utils._host.runtimes.nomad import settings_in
 from ...module_utils._host.runtimes.profiles import CONTAINERD_CRI
-from ...module_utils._host.runtimes.toml import load_toml
+from ...module_utils._host.runtimes.toml import load_toml, statements
+from .positions import Position
 from .spelling import meant
 from .templates import HIDDEN, is_half, is_placeholder, masked
+from .validate import SECRET, secrets_in
+from .yaml_text import values
 
 _TEXT, _LIST, _NUMBER, _FLAG = str, list, int, bool
 _CNI = {
@@ -50,15 +54,8 @@ _NEWEST, _SECOND, _FIRST = CONTAINERD_CRI
 _SECTION = {None: _FIRST, 1: _FIRST, 2: _SECOND, 3: _NEWEST, 4: _NEWEST}
 
 
-class Fragment(NamedTuple):
-    """``tables`` are the settings as they were read, {} if they cannot be; ``problems`` those of CNI's."""
-
-    tables: Dict[str, Any]
-    problems: Sequence[Finding]
-
-
-def fragment_of(text: str, path: str, name: str) -> Optional[Fragment]:
-    """Return what is in a file, None if it is no configuration of a runtime.
+def fragment_problems(text: str, path: str, name: str) -> Optional[List[Finding]]:
+    """Return what is wrong with a file, None if it is no configuration of a runtime.
 
     *name* is the *path* without the ending of a template.
     """
@@ -69,21 +66,43 @@ def fragment_of(text: str, path: str, name: str) -> Optional[Fragment]:
             settings = settings_in(_quoted(masked(text).text))
         except HostError:
             # Terraform and job files have the same form.
-            return Fragment({}, [])
-        return Fragment({}, list(_Reader(text, path, False).nomad(settings)))
+            return []
+        return list(_Reader(text, path, False).nomad(settings))
     is_crio = bool(_IS_CRIO.search(text)) or "crio.conf.d/" in name or name.endswith("crio.conf")
     if not is_crio and not (name.endswith(".toml") and _IS_CONTAINERD.search(text)):
         return None
     found = masked(text)
+    toml = _quoted(found.text)
     try:
-        tables = load_toml(_quoted(found.text))
+        tables = load_toml(toml)
     except HostError as error:
+        position = _position(toml, ())
         if found.open or is_half(found.text):
             what = "this is a template; it was not checked, because it is not TOML before it is rendered"
-            return Fragment({}, [Finding(INFO, "template", what, file=path)])
-        return Fragment({}, [Finding(ERROR, "not_understood", f"this is not TOML: {error.msg}", file=path)])
+            return [Finding(INFO, "template", what, "", path, "", *position)]
+        return [Finding(ERROR, "not_understood", f"this is not TOML: {error.msg}", "", path, "", *position)]
     reader = _Reader(text, path, bool(found.open))
-    return Fragment(tables, list(reader.crio(tables) if is_crio else reader.containerd(tables)))
+    problems = list(reader.crio(tables) if is_crio else reader.containerd(tables))
+    secrets = [_position(toml, pointer) for pointer in secrets_in(tables)]
+    return [*problems, *(Finding(WARNING, "secret_in_file", SECRET, "", path, "", *place) for place in secrets)]
+
+
+def _position(text: str, pointer: Tuple[Any, ...]) -> Position:
+    """Return where the statement of TOML begins that sets the value at *pointer*; for (), the one that is no TOML."""
+    lines = text.splitlines(keepends=True)
+    starts = [line for line, _words in statements(text)]
+    # Up to a later statement, the file has the value, or is no TOML.
+    late = bisect.bisect_left(starts, True, key=lambda line: _holds(lines[: line - 1], pointer) == bool(pointer))
+    line = starts[late - 1]
+    return line, len(lines[line - 1]) - len(lines[line - 1].lstrip()) + 1
+
+
+def _holds(lines: Sequence[str], pointer: Tuple[Any, ...]) -> bool:
+    """Tell whether lines are TOML that has a value at *pointer*."""
+    try:
+        return pointer in dict(values(load_toml("".join(lines))))
+    except HostError:
+        return False
 
 
 def _quoted(text: str) -> str:
@@ -140,8 +159,8 @@ class _Reader:
                 yield self._at(WARNING, "ignored_setting", what, "move it there", key)
 
     def nomad(self, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-        for block, values in settings.items():
-            for key, value in values.items():
+        for block, table in settings.items():
+            for key, value in table.items():
                 if not key.startswith("cni_"):
                     continue
                 if block != "client" or key not in _NOMAD:

@@ -12,6 +12,7 @@ from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
 from .fault import Fault
 from .formats import Network, cidr, ip, network
+from .yaml_text import values
 
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 # Global unicast space by RFC 4291 and IANA; other space is not assigned.
@@ -29,22 +30,26 @@ _NO_GATEWAY = ipaddress.IPv4Address("0.0.0.0")
 _LINK_SCOPE = 253
 
 
-def exchanged(ipam: dict[str, Any]) -> Iterator[Fault]:
-    """Yield where subnet and gateway of a (folded) ipam object of host-local stand in each other's place."""
-    groups = ipam.get("ranges")
-    entries: list[tuple[tuple[Any, ...], Any]] = [((), ipam)]
-    for index, group in enumerate(groups if isinstance(groups, list) else []):
-        ranges = enumerate(group if isinstance(group, list) else [])
-        entries.extend((("ranges", index, number), entry) for number, entry in ranges)
-    for place, entry in entries:
-        subnet, gateway = (entry.get(key) if isinstance(entry, dict) else None for key in ("subnet", "gateway"))
-        if isinstance(subnet, str) and isinstance(gateway, str):
+# The key beside gateway, and what reads its value.
+_BESIDE: dict[str, tuple[str, Any]] = {
+    "host-local": ("subnet", network),
+    "static": ("address", cidr),
+    "whereabouts": ("range", cidr),
+}
+
+
+def exchanged(ipam: dict[str, Any], kind: str) -> Iterator[Fault]:
+    """Yield where a network and its gateway stand in each other's place in a (folded) ipam object."""
+    key, read = _BESIDE.get(kind, ("", None))
+    for place, entry in values(ipam) if key else ():
+        net, gateway = (entry.get(name) if isinstance(entry, dict) else None for name in (key, "gateway"))
+        if isinstance(net, str) and isinstance(gateway, str):
             try:
-                ip(subnet), network(gateway)
+                ip(net), read(gateway)
             except ValueError:
                 continue
-            text = f'host-local: subnet and gateway are exchanged; write "subnet": "{gateway}", "gateway": "{subnet}"'
-            yield Fault(ERROR, "subnet_exchanged", text, (*place, "subnet"))
+            text = f'{kind}: {key} and gateway are exchanged; write "{key}": "{gateway}", "gateway": "{net}"'
+            yield Fault(ERROR, "subnet_exchanged", text, (*place, key))
 
 
 def ipam_findings(

@@ -6,6 +6,7 @@ A manifest contains a network as JSON in a string. Its pointer continues in that
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any, Iterator, Optional, Sequence
 
@@ -18,11 +19,12 @@ from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import unsupported
 from .fault import Fault
 from .networks import SOURCES, CheckedNetworks, no_files
-from .positions import UNKNOWN, Position, text_of
+from .positions import UNKNOWN, Pointer, Position, text_of
 from .source import TemplateSource, TextSource, Unreadable
+from .spelling import meant
 from .syntax import name_findings, shown
 from .templates import HIDDEN, Masked, is_certain, is_half, masked
-from .validate import Checked
+from .validate import Checked, once
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -43,7 +45,8 @@ _OBJECT = re.compile(r"^kind:", re.MULTILINE)
 _OF_OPERATORS = ("SriovNetwork", "SriovIBNetwork", "OVSNetwork", "HostDeviceNetwork", "MacvlanNetwork", "IPoIBNetwork")
 _AROUND_IPAM = '{"cniVersion": "1.0.0", "name": "ipam", "type": "sriov", "capabilities": {"ips": true}, "ipam":\n'
 OF_INTEREST = re.compile(
-    rf"networkattachmentdefinition|cniVersion|rawCNIConfig|cni[\w.-]*:\s*[|>'\"]|kind: ({'|'.join(_OF_OPERATORS)})",
+    r"networkattachmentdefinition|\bk8s\.cni\.cncf\.io|binaryData|cniVersion|rawCNIConfig|"
+    rf"cni[\w.-]*:\s*[|>'\"]|kind: ({'|'.join(_OF_OPERATORS)})",
     re.IGNORECASE,
 )
 
@@ -62,19 +65,6 @@ class _Template(_Config, TemplateSource):
     """The same, which may be a template."""
 
 
-class _Place:
-    """Where the values of a document are. *lines*: those from which a template may make parts come and go."""
-
-    def __init__(self, document: YamlDocument, lines: frozenset[int]) -> None:
-        self.find = document.position
-        self.inside = document.inside
-        self._document = document
-        self._lines = lines
-
-    def is_open(self, pointer: Sequence[Any]) -> bool:
-        return bool(self._lines.intersection(self._document.span(pointer)))
-
-
 def is_definition(value: dict[str, Any], is_document: bool) -> bool:
     """Tell whether an object is a NetworkAttachmentDefinition: others name its kind, or have its schema."""
     needed = {"apiVersion", "metadata", "spec"} if is_document else {"metadata"}
@@ -85,12 +75,8 @@ def _misspelled(value: dict[str, Any]) -> Optional[str]:
     """Return the key that says the kind NetworkAttachmentDefinition in the wrong way."""
     if value.get("kind") == KIND or not {key.lower() for key in map(str, value)} & {"metadata", "spec"}:
         return None
-    for key, kind in value.items():
-        if isinstance(kind, str) and str(key).lower() in ("kind", "type"):
-            plain = kind.replace("-", "").lower()
-            if plain.rstrip("s") == KIND.lower() and (key == "kind" or "kind" not in value):
-                return str(key)
-    return None
+    keys = ["kind"] if "kind" in value else [key for key in map(str, value) if key.lower() in ("kind", "type")]
+    return next((key for key in keys if isinstance(value[key], str) and meant(value[key], (KIND,))), None)
 
 
 def is_network(value: Any) -> bool:
@@ -151,7 +137,7 @@ class CheckedNads:
             if self._mixed and not OF_INTEREST.search(part.text):
                 continue
             try:
-                document = YamlDocument(part)
+                document = YamlDocument(part, is_open)
             except NotYaml as error:
                 if self._mixed and (is_half(part.text) or is_open.intersection(part.numbers)):
                     text = "this is a template; it was not checked, because it is not YAML before it is rendered"
@@ -159,14 +145,12 @@ class CheckedNads:
                 elif not self._mixed or KIND in part.text or _OBJECT.search(part.text):
                     self._error("yaml_invalid", f"this is not YAML: {error}", self._label, "", error.position)
                 continue
-            if document.value not in (None, ""):
-                place = _Place(document, is_open)
-                if self._mixed:
-                    self._repository(document.value, place)
-                else:
-                    self._documents(document.value, f"document {index}", place)
+            if document.value not in (None, "") and self._mixed:
+                self._repository(document.value, document)
+            elif document.value not in (None, ""):
+                self._documents(document.value, f"document {index}", document)
 
-    def _documents(self, document: Any, where: str, place: Optional[_Place]) -> None:
+    def _documents(self, document: Any, where: str, place: Optional[YamlDocument]) -> None:
         items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
         if not isinstance(items, list):
             self._manifest(document, where, (), place)
@@ -174,7 +158,7 @@ class CheckedNads:
         for index, item in enumerate(items):
             self._manifest(item, f"{where}, item {index}", ("items", index), place)
 
-    def _repository(self, document: Any, place: _Place) -> None:
+    def _repository(self, document: Any, place: YamlDocument) -> None:
         """Check every manifest and every network in a document of any kind."""
         names: dict[tuple[Any, ...], str] = {}
         kind, judged = "", set()
@@ -184,28 +168,30 @@ class CheckedNads:
             named = value.get("metadata") if isinstance(value, dict) and "kind" in value else named
             if isinstance(named, dict) and isinstance(named.get("name"), str):
                 # An operator makes a manifest of this name, or one is meant.
-                names[pointer] = names[(*pointer, "spec")] = named["name"]
+                keys = value if value.get("kind") == KIND else ("spec",)
+                names.update(((*pointer, *place), named["name"]) for place in [(), *((key,) for key in keys)])
             elif isinstance(value, dict) and "op" in value and value.get("path") == "/spec/config":
                 # The object that the patch changes has one.
                 names[pointer] = "network"
             wrong = _misspelled(value) if isinstance(value, dict) and not pointer else None
             if wrong is not None:
                 text = f"{wrong} is {shown(value[wrong])}; write kind: {KIND}"
-                self._error("nad_kind", text, self._label, text_of((wrong,)), place.find((wrong,)))
+                self._error("nad_kind", text, self._label, text_of((wrong,)), place.position((wrong,)))
                 value = {**value, "kind": KIND}
             if isinstance(value, dict) and is_definition(value, not pointer):
                 judged.add((*pointer, *_CONFIG))
                 self._manifest(value, "", pointer, place)
             elif isinstance(value, str) and pointer[-2:] == ("spec", "ipam") and kind in _OF_OPERATORS:
                 self._ipam(value, pointer, place)
-            elif (
-                isinstance(value, str)
-                and pointer not in judged
-                and is_network_text(value, str(pointer[-1]) if pointer else "")
-            ):
-                self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
+            elif isinstance(value, str) and pointer and pointer not in judged:
+                if pointer[-2:-1] == ("binaryData",) and is_network_text(_decoded(value), str(pointer[-1])):
+                    text = "binaryData has a network, which was not checked; write it in data, as it is"
+                    at = text_of(pointer), *place.position(pointer)
+                    self.problems.append(Finding(INFO, "not_checked", text, "", self._label, *at))
+                elif is_network_text(value, str(pointer[-1])):
+                    self._config(value, names.get(pointer[:-1]), self._label, pointer, place)
 
-    def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
+    def _manifest(self, manifest: Any, where: str, at: tuple[Any, ...], place: Optional[YamlDocument]) -> None:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         if self._mixed and isinstance(metadata, dict) and isinstance(metadata.get("generateName"), str):
             metadata = {"name": f"{metadata['generateName']}{len(self._seen)}", **metadata}
@@ -214,13 +200,13 @@ class CheckedNads:
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
         for fault in _manifest_findings(manifest):
             if place is None or is_certain(manifest, fault.pointer, place.is_open(at)):
-                position = place.find(at + fault.pointer) if place else UNKNOWN
+                position = place.position(at + fault.pointer) if place else UNKNOWN
                 text = text_of(at + fault.pointer)
                 self.problems.append(Finding(fault.level, fault.code, fault.message, "", label, text, *position))
         if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
             return
         at_name = (*at, "metadata", "name")
-        position = place.find(at_name) if place else UNKNOWN
+        position = place.position(at_name) if place else UNKNOWN
         if place is None or not place.is_open(at):
             self._unique(str(metadata.get("namespace") or ""), name, label, text_of(at_name), position)
         config = manifest["spec"].get("config") if isinstance(manifest.get("spec"), dict) else None
@@ -228,14 +214,14 @@ class CheckedNads:
             self._config(str(config), name, label, (*at, *_CONFIG), place)
         self.manifests.append(manifest)
 
-    def _config(self, text: str, name: Optional[str], label: str, at: tuple[Any, ...], place: Optional[_Place]) -> None:
+    def _config(self, text: str, name: Optional[str], label: str, at: Pointer, place: Optional[YamlDocument]) -> None:
         """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
         source = _Template(text, place.is_open(at)) if self._mixed and place else _Config(text)
         given = None if name is None else _given_name(source, name)
         checked = Checked(source, label, given, self._levels, "pod" if name is not None else "")
         problems = checked.problems
         if name is not None and not source.marked and not errors_of(problems):
-            problems += _refused(checked.text, label)
+            problems = once([*problems, *_refused(checked.text, label)])
         for finding in problems:
             if place is None:
                 # Line and column are those in the string.
@@ -245,7 +231,7 @@ class CheckedNads:
                 finding = finding._replace(line=line, column=column)
             self.problems.append(finding._replace(pointer=text_of(at) + finding.pointer))
 
-    def _ipam(self, text: str, at: tuple[Any, ...], place: _Place) -> None:
+    def _ipam(self, text: str, at: tuple[Any, ...], place: YamlDocument) -> None:
         """Check what an operator puts into a network as ipam."""
         source = _Template(f"{_AROUND_IPAM}{text}\n}}", place.is_open(at))
         for finding in Checked(source, self._label, None, self._levels).problems:
@@ -312,25 +298,25 @@ def _name_texts(name: str) -> Iterator[str]:
 def _manifest_findings(manifest: Any) -> Iterator[Fault]:
     """Yield what is wrong with a manifest outside of its network."""
     if not isinstance(manifest, dict):
-        yield Fault(
-            ERROR, "nad_kind", f"this is {shown(manifest)}; a manifest is a mapping with apiVersion and kind", ()
-        )
+        text = f"this is {shown(manifest)}; a manifest is a mapping with apiVersion and kind"
+        yield Fault(ERROR, "nad_kind", text, ())
         return
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if manifest.get(key) != wanted:
             yield Fault(ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,))
-    for key in manifest:
-        # A patch has keys such as $patch.
-        if key not in _KEYS and str(key).lower() not in ("kind", "type", "apiversion") and str(key)[:1] != "$":
-            text = f"a manifest has no key {key!r}, and the API drops it; write it in metadata or spec, or remove it"
-            yield Fault(WARNING, "nad_spec", text, (key,))
     metadata, spec = manifest.get("metadata"), manifest.get("spec")
-    yield from _metadata_findings(metadata)
+    wrong = _wrong_places(manifest)
+    for place, right in wrong.items():
+        remedy = f"write {right}" if right else "write it in metadata or spec, or remove it"
+        text = f"a manifest has no {'.'.join(map(str, place))}, and the API drops it; {remedy}"
+        # What is meant is lost.
+        yield Fault(ERROR if right else WARNING, "nad_spec", text, place)
+    yield from _metadata_findings(metadata) if metadata is not None or "metadata" not in wrong.values() else ()
     if spec is not None and not isinstance(spec, dict):
         yield Fault(ERROR, "nad_spec", f"spec is {shown(spec)}; it must be a mapping with the key config", ("spec",))
         return
     for key in spec or {}:
-        if key != "config":
+        if key != "config" and ("spec", key) not in wrong:
             yield Fault(WARNING, "nad_spec", f"Multus does not read {key!r}; it reads config only", ("spec", key))
     config = (spec or {}).get("config")
     if isinstance(config, (dict, list)):
@@ -340,9 +326,23 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         yield Fault(ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG)
     elif config and isinstance(metadata, dict):
         yield from _ovn_findings(metadata, str(config))
-    elif not config and "$patch" not in manifest:
+    elif not config and "$patch" not in manifest and not any(wrong.values()):
         text = "there is no config; Multus runs the file of its confDir whose network has this name"
         yield Fault(INFO, "nad_file", text, ("spec",))
+
+
+def _wrong_places(manifest: dict[str, Any]) -> dict[tuple[Any, ...], str]:
+    """Return the pointer of each key that a manifest does not have, and what to write for it, "" if that is unknown."""
+    # A patch has keys such as $patch; those of the kind are reported already.
+    told = ("kind", "type", "apiversion")
+    keys = [key for key in manifest if key not in _KEYS and str(key).lower() not in told and str(key)[:1] != "$"]
+    wrong: dict[Any, str] = {(key,): "spec.config" if key == "config" else meant(str(key), _KEYS) for key in keys}
+    for name in ("metadata", "spec"):
+        inner = manifest.get(name)
+        for key in inner if isinstance(inner, dict) else ():
+            if (key == "config") == (name == "metadata") and meant(str(key), ("config",)):
+                wrong[(name, key)] = "spec.config"
+    return wrong
 
 
 def _metadata_findings(metadata: Any) -> Iterator[Fault]:
@@ -382,6 +382,13 @@ def _ovn_findings(metadata: dict[str, Any], config: str) -> Iterator[Fault]:
     if named["name"] != name or namespace not in (named["namespace"], "NAMESPACE"):
         text = f"OVN-Kubernetes refuses a netAttachDefName other than this object's; write {namespace}/{name}"
         yield Fault(WARNING, "nad_name", text, _CONFIG)
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text).decode("utf-8")
+    except ValueError:
+        return ""
 
 
 def _given_name(source: TextSource, name: str) -> Optional[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Optional
+from typing import Any
 
 from ...module_utils._host.json_text import parse_json
 
@@ -15,12 +15,9 @@ class Number(str):
     __slots__ = ()
 
 
-def parse(text: str, make_object: Optional[Callable[[list[tuple[str, Any]]], dict[str, Any]]] = None) -> Any:
-    """Return *text*, which must be valid JSON, with every number as a :class:`Number`.
-
-    *make_object* creates objects from their members, in the order of the text.
-    """
-    return parse_json(text, parse_int=Number, parse_float=Number, object_pairs_hook=make_object)
+def parse(text: str) -> Any:
+    """Return *text*, which must be valid JSON, with every number as a :class:`Number`."""
+    return parse_json(text, parse_int=Number, parse_float=Number)
 
 
 def render(value: Any) -> str:

@@ -102,16 +102,13 @@ def _check_type(
     rules: Callable[[dict[str, Any]], Iterator[Fault]],
 ) -> _Outcome:
     """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
-    findings = (
-        [_unknown(kind, what, known, at)]
-        if kind and kind not in known and "/" not in kind and HIDDEN not in kind
-        else []
-    )
+    is_unknown = kind and kind not in known and "/" not in kind and HIDDEN not in kind
+    findings = [_unknown(kind, what, known, at)] if is_unknown else []
     anything = _ANY_PLUGIN if what == "plugin" else _ANY_IPAM
     value, own, inner = _check(known.get(kind, anything), data, kind or "the plugin", at, task, task.partial)
-    if kind == "host-local":
-        swapped = list(_moved(exchanged(value), at))
-        places = [(*entry.pointer[:-1], key) for entry in swapped for key in ("subnet", "gateway")]
+    if what != "plugin":
+        swapped = list(_moved(exchanged(value, kind), at))
+        places = [(*entry.pointer[:-1], key) for entry in swapped for key in (entry.pointer[-1], "gateway")]
         own = [*swapped, *(entry for entry in own if entry.pointer not in places)]
     if kind not in known:
         # Its own keys are unknown; what runtimes read of every plugin is not.

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Optional
+from typing import Any
 
 from ...module_utils._host.problems import ERROR, INFO, Finding
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
 from .fault import Fault
-from .positions import DataPositions, TextPositions, text_of
+from .positions import UNKNOWN, DataPositions, Position, TextPositions, text_of
 from .render import parse
 from .templates import HIDDEN, is_certain, is_half, masked_json, with_right_commas
 
@@ -24,44 +24,34 @@ _UNKNOWN_KEY = re.compile(rf'{HIDDEN}[^"\n]*"\s*:')
 class Unreadable(Exception):
     """The source is not JSON, or has values that JSON does not have."""
 
-    level = ERROR
-
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        line: Optional[int] = None,
-        column: Optional[int] = None,
-        pointer: tuple[Any, ...] = (),
-    ) -> None:
+    def __init__(self, code: str, message: str, position: Position = UNKNOWN, pointer: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
+        # INFO: a template of which nothing can be read before it is rendered.
+        self.level = INFO if code == "template" else ERROR
         self.code = code
         self.message = message
-        self.line = line
-        self.column = column
+        self.position = position
         self.pointer = pointer
 
     def finding(self, label: str) -> Finding:
-        return Finding(self.level, self.code, self.message, "", label, text_of(self.pointer), self.line, self.column)
+        return Finding(self.level, self.code, self.message, "", label, text_of(self.pointer), *self.position)
 
 
-class Unrendered(Unreadable):
-    """The source is a template of which nothing can be read before it is rendered."""
-
-    level = INFO
-
-
-class TextSource:
-    """JSON text. ``document`` keeps numbers as they are written, and sets ``has_duplicate_keys``.
-
-    ``marked``: it is a template. ``in_file``: it stands in a file as it is, and not in a task.
-    """
+class _Source:
+    """``marked``: it is a template. ``in_file``: it stands in a file as it is, and not in a task."""
 
     marked = in_file = False
 
+    def is_certain(self, document: Any, fault: Fault) -> bool:
+        """Tell whether a fault of the *document* is one whatever a template makes of the text."""
+        return True
+
+
+class TextSource(_Source):
+    """JSON text. ``document`` keeps numbers as they are written."""
+
     def __init__(self, text: str) -> None:
         self.text = str(text)
-        self.has_duplicate_keys = False
         self.positions = TextPositions(self.text)
 
     def document(self) -> Any:
@@ -72,16 +62,7 @@ class TextSource:
             gojson.loads(self.text)
         except JSONError as error:
             raise _unreadable(self.text, error) from error
-        return parse(self.text, self._object)
-
-    def is_certain(self, document: Any, fault: Fault) -> bool:
-        """Tell whether a fault of the *document* is one whatever a template makes of the text."""
-        return True
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(pairs)
-        self.has_duplicate_keys = self.has_duplicate_keys or len(out) != len(pairs)
-        return out
+        return parse(self.text)
 
 
 class TemplateSource(TextSource):
@@ -99,7 +80,6 @@ class TemplateSource(TextSource):
         self.marked = self._open or HIDDEN in text
 
     def document(self) -> Any:
-        """Raises Unrendered, too."""
         for text in (self.text, with_right_commas(self.text)):
             self.text, self.positions = text, TextPositions(text)
             try:
@@ -110,7 +90,7 @@ class TemplateSource(TextSource):
                 if not self.marked and not is_half(text):
                     raise
         text = "this is a template; it was not checked, because it is not JSON before it is rendered"
-        raise Unrendered("template", text, 1, 1)
+        raise Unreadable("template", text, (1, 1))
 
     def is_certain(self, document: Any, fault: Fault) -> bool:
         if fault.code == "duplicate_key" or not fault.pointer:
@@ -130,20 +110,15 @@ def _unreadable(text: str, error: JSONError) -> Unreadable:
             return Unreadable("json_invalid", f"this is not JSON that libcni accepts: {error.msg}")
         found = cause(text, sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, error.msg)
     code, message, at = found
-    return Unreadable(code, message, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    return Unreadable(code, message, (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)))
 
 
-class DataSource:
+class DataSource(_Source):
     """A mapping from a playbook."""
-
-    marked = in_file = False
 
     def __init__(self, data: Any) -> None:
         self._data = data
         self.positions = DataPositions(data)
-
-    def is_certain(self, document: Any, fault: Fault) -> bool:
-        return True
 
     def document(self) -> Any:
         """Return a copy with only JSON's types. Raises :class:`Unreadable`."""

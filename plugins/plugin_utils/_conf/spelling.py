@@ -54,13 +54,16 @@ def _distance(word: str, other: str, is_part: bool) -> int:
     is_short = length <= _SHORT and sorted(word) != sorted(other) and not (is_part and len(word) != len(other))
     if is_short or abs(len(word) - len(other)) > most:
         return 3
-    rows = [list(range(len(other) + 1))]
-    for row, letter in enumerate(word, 1):
-        line = [row]
-        for column, there in enumerate(other, 1):
-            cost = min(rows[-1][column] + 1, line[-1] + 1, rows[-1][column - 1] + (letter != there))
-            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == there:
-                cost = min(cost, rows[-2][column - 2] + 1)
-            line.append(cost)
-        rows.append(line)
-    return rows[-1][-1] if rows[-1][-1] <= most else 3
+    return _errors(word, other, most)
+
+
+def _errors(word: str, other: str, most: int) -> int:
+    while word and word[:1] == other[:1]:
+        word, other = word[1:], other[1:]
+    if not word and not other:
+        return 0
+    if most == 0:
+        return 3
+    others = [(word[1:], other), (word, other[1:]), (word[1:], other[1:])]
+    others += [(word[2:], other[2:])] if word[:2] == other[1::-1] else []
+    return min(3, 1 + min(_errors(*pair, most - 1) for pair in others))

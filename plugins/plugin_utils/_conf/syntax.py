@@ -13,6 +13,7 @@ from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
 from ...module_utils.libcni.validate import validate_network_name
 from .fault import Fault
+from .yaml_text import values
 
 REFUSED = "refused_by_libcni"
 """The code of libcni's own errors, which no rule here has found first."""
@@ -43,7 +44,7 @@ def list_findings(data: dict[str, Any]) -> list[Fault]:
         *_version_findings(data),
         *_flag_findings(data),
         *_plugins_findings(data),
-        *_template_findings(data, ()),
+        *_template_findings(data),
     ]
     if not any(finding.level == ERROR for finding in findings):
         try:
@@ -127,9 +128,12 @@ def _suggest(given: str) -> str:
 def _flag_findings(data: dict[str, Any]) -> Iterator[Fault]:
     for key in _FLAGS:
         value = data.get(key, False)
-        if not isinstance(value, bool) and not (isinstance(value, str) and value.lower() in ("true", "false")):
-            text = f"{key} is {shown(value)}; write true or false"
-            yield Fault(ERROR, "not_boolean", text, (key,))
+        is_word = isinstance(value, str) and value.lower() in ("true", "false")
+        # libcni before 1.2 ignores the other flags.
+        if not isinstance(value, bool) and (not is_word or key == "disableCheck"):
+            why = ", and containerd before 2.0 and CRI-O before 1.31 refuse the network" if is_word else ""
+            text = f"{key} is {shown(value)}{why}; write {value.lower() if is_word else 'true or false'}"
+            yield Fault(WARNING if is_word else ERROR, "not_boolean", text, (key,))
 
 
 def _plugins_findings(data: dict[str, Any]) -> Iterator[Fault]:
@@ -177,16 +181,11 @@ def _is_template(text: str) -> bool:
     return marked or bool(_TEMPLATE.search(text))
 
 
-def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
-    if isinstance(value, dict):
-        for key, element in value.items():
-            yield from _template_findings(element, (*place, key))
-    elif isinstance(value, list):
-        for index, element in enumerate(value):
-            yield from _template_findings(element, (*place, index))
-    elif isinstance(value, str) and _is_template(value):
-        text = "this text looks like an unrendered template, and plugins do not render it; 'src' is not rendered either"
-        yield Fault(WARNING, "template", text, place)
+def _template_findings(data: dict[str, Any]) -> Iterator[Fault]:
+    text = "this text looks like an unrendered template, and plugins do not render it; 'src' is not rendered either"
+    for place, value in values(data):
+        if isinstance(value, str) and _is_template(value):
+            yield Fault(WARNING, "template", text, place)
 
 
 def member(data: dict[str, Any], key: str) -> tuple[Optional[str], Any]:

@@ -14,7 +14,7 @@ from ...module_utils._host.secrets import mask
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .fault import Fault
-from .positions import text_of
+from .positions import UNKNOWN, text_of
 from .render import render
 from .schema import schema_findings
 from .source import DataSource, TextSource, Unreadable
@@ -47,8 +47,8 @@ class Checked:
         try:
             self._check(name, levels)
         except Unreadable as error:
-            if error.line is None and error.pointer:
-                error.line, error.column = source.positions.find(error.pointer)
+            if error.position == UNKNOWN and error.pointer:
+                error.position = source.positions.find(error.pointer)
             self.problems.append(error.finding(label))
         except (RecursionError, JSONError):
             # Numbers and words that JSON does not have are already reported.
@@ -89,7 +89,7 @@ class Checked:
                 self._add(list(_delegate(network, place, levels)))
         if self._source.in_file:
             self._add([Fault(WARNING, "secret_in_file", SECRET, pointer) for pointer in secrets_in(data)])
-        self.problems = _once(self.problems)
+        self.problems = once(self.problems)
 
     def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
         kind = member(document, "type")[0]
@@ -134,10 +134,9 @@ class Checked:
         return Fault(INFO if is_idle else WARNING, "no_name", what)
 
     def _duplicate_keys(self) -> Iterator[Fault]:
-        if isinstance(self._source, TextSource) and self._source.has_duplicate_keys:
-            for pointer in self._source.positions.duplicate_keys():
-                text = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
-                yield Fault(WARNING, "duplicate_key", text, pointer, key=True)
+        for pointer in self._source.positions.duplicate_keys() if isinstance(self._source, TextSource) else ():
+            text = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
+            yield Fault(WARNING, "duplicate_key", text, pointer, key=True)
 
     def _add(self, faults: list[Fault]) -> None:
         for fault in faults:
@@ -158,7 +157,7 @@ def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Ite
     for entry in Checked(source, "", None, [level for level in levels if level != "schema"]).problems:
         # Multus' own version counts for one without.
         if entry.code not in ("no_version", "secret_in_file", *((REFUSED,) if HIDDEN in source.text else ())):
-            yield Fault(entry.level, entry.code, entry.message, _parts(place + entry.pointer))
+            yield Fault(entry.level, entry.code, entry.message, parts_of(place + entry.pointer))
 
 
 def secrets_in(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -174,7 +173,7 @@ def _masked_places(value: Any, masked: Any, pointer: tuple[Any, ...]) -> Iterato
         yield pointer
 
 
-def _once(problems: list[Finding]) -> list[Finding]:
+def once(problems: list[Finding]) -> list[Finding]:
     """Return the problems with one for each value, the first of the worst; a template is the cause of all others."""
     values: dict[str, Finding] = {}
     for entry in problems:
@@ -187,7 +186,8 @@ def _once(problems: list[Finding]) -> list[Finding]:
     return [entry for entry in kept if entry is not None]
 
 
-def _parts(pointer: str) -> tuple[Any, ...]:
+def parts_of(pointer: str) -> tuple[Any, ...]:
+    """Return what :func:`text_of` was called with, as far as a text can say."""
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
     return tuple(int(part) if part.isdigit() else part for part in parts)
 
@@ -200,4 +200,4 @@ def _as_hosts_say(text: str) -> Iterator[Fault]:
         return
     view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])
     for entry in network_problems(view, file, uses_of_network(view, file)):
-        yield Fault(entry.level, entry.code, entry.message, _parts(entry.pointer))
+        yield Fault(entry.level, entry.code, entry.message, parts_of(entry.pointer))

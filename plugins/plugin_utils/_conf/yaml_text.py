@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Any, Iterator, NamedTuple, Optional, Sequence
 
 from .positions import UNKNOWN, Position
 from .templates import HIDDEN
@@ -66,9 +66,13 @@ def parts(text: str) -> list[Part]:
 
 
 class YamlDocument:
-    """``value`` of one document, and where its values are. Raises NotYaml."""
+    """``value`` of one document, and where its values are. Raises NotYaml.
 
-    def __init__(self, part: Part) -> None:
+    *lines*: those of the file from which a template may make parts come and go.
+    """
+
+    def __init__(self, part: Part, lines: AbstractSet[int] = frozenset()) -> None:
+        self._open = lines
         # What is a line break to YAML only would have no line. JSON is YAML, except for some characters.
         text = re.sub(r"\r(?!\n)|[\x85\u2028\u2029]", " ", part.text)
         if re.match(r"(?:---)?\s*[\[{]", text):
@@ -95,14 +99,14 @@ class YamlDocument:
                 return self._lines + node.start_mark.line + 1, node.start_mark.column + 1
         return UNKNOWN
 
-    def span(self, pointer: Sequence[Any]) -> range:
-        """Return the numbers of the lines of the value at *pointer*."""
+    def is_open(self, pointer: Sequence[Any]) -> bool:
+        """Tell whether a template may make parts of the value at *pointer* come and go."""
         node = self._node(pointer)
         if node is None:
-            return range(0)
+            return False
         start, end = self._ends(node)
         first = self._lines + node.start_mark.line + 1
-        return range(first, first + 1 + self._text[start:end].rstrip().count("\n"))
+        return not self._open.isdisjoint(range(first, first + 1 + self._text[start:end].rstrip().count("\n")))
 
     def _ends(self, node: Any) -> tuple[int, int]:
         start, end = node.start_mark, node.end_mark

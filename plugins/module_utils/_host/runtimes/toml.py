@@ -58,7 +58,7 @@ def load_toml(text: str) -> Table:
 def _loads(text: str) -> Table:
     root: Table = {}
     table = root
-    for line, words in _statements(text):
+    for line, words in statements(text):
         try:
             if words[0] == "[":
                 listed = 2 if words[1] == "[" else 1
@@ -76,7 +76,7 @@ def _loads(text: str) -> Table:
     return root
 
 
-def _statements(text: str) -> Iterator[Tuple[int, List[str]]]:
+def statements(text: str) -> Iterator[Tuple[int, List[str]]]:
     """Yield the line and the words of each header and each pair; brackets and long strings may span lines."""
     words: List[str] = []
     line, open_brackets = 1, 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -408,13 +409,39 @@ def test_the_ipam_of_an_operator_is_judged_at_its_place(lint_files, kind, style)
         ("  name: storage\n", "  name: storage\n  annotations:\n    namespace: a\n", 6, "warning", "nad_name"),
         ("  name: storage\n", "  name: storage\n  labels: {namespace: a}\n", 5, "warning", "nad_name"),
         ("spec:\n", "namespace: a\nspec:\n", 5, "warning", "nad_spec"),
-        ("spec:\n  config", "config", 5, "warning", "nad_spec"),
+        ("spec:\n  config", "config", 5, "error", "nad_spec"),
+        ("spec:", "Spec:", 6, "error", "nad_spec"),
+        ("spec:", "specs:", 6, "error", "nad_spec"),
+        ("spec:", "spce:", 6, "error", "nad_spec"),
+        ("metadata:", "Metadata:", 4, "error", "nad_spec"),
+        ("spec:\n  config", "  config", 5, "error", "nad_spec"),
+        ("  config:", "  Config:", 6, "error", "nad_spec"),
+        ("  config:", "  configs:", 6, "error", "nad_spec"),
+        ("kind: NetworkAttachmentDefinition", "kind: NetworkAttachmentDefintion", 2, "error", "nad_kind"),
+        ("kind: NetworkAttachmentDefinition", "kind: NetworkAtachmentDefinitoin", 2, "error", "nad_kind"),
     ],
 )
 def test_a_definition_in_the_wrong_case_or_place_is_told_so(lint_files, old, new, line, level, code):
     found = lint_files({"a.yaml": nad(f"'{MACVLAN}'").replace(old, new, 1)})
     assert (line, level, code) in [(entry[1], *entry[3:]) for entry in found]
     assert len([entry for entry in found if entry[3] != "info"]) == 1
+    # No other file is meant.
+    assert "nad_file" not in codes(found, "info")
+
+
+def test_a_kind_is_misspelled_also_if_nothing_else_says_cni(lint_files):
+    text = nad("'{}'").replace("NetworkAttachmentDefinition", "NetworkAttachmentDefintion")
+    assert codes(lint_files({"a.yaml": text}))[0] == "nad_kind"
+    other = nad("'{}'").replace("NetworkAttachmentDefinition", "NetworkAttachment")
+    assert codes(lint_files({"a.yaml": other})) == []
+
+
+@pytest.mark.parametrize(("content", "expected"), [(MACVLAN, ["not_checked"]), ('{"a": 1}', []), ("\xff", [])])
+def test_a_network_in_binary_data_is_not_checked(lint_files, content, expected):
+    encoded = base64.b64encode(content.encode("latin-1")).decode()
+    found = lint_files({"a.yaml": f"kind: ConfigMap\nmetadata: {{name: a}}\nbinaryData:\n  a.conf: {encoded}\n"})
+    assert [entry[4] for entry in found] == expected
+    assert all(entry[1:4] == (4, 11, "info") for entry in found)
 
 
 def test_what_is_in_a_definition_of_the_wrong_case_is_judged(lint_files):

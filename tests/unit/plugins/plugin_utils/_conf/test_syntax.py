@@ -70,6 +70,7 @@ def test_pointers_of_a_single_plugin_are_those_of_the_input():
         ({"name": "x\n"}, ("error", "bad_name", "/name")),
         ({"name": 7}, ("error", "bad_name", "/name")),
         ({"disableCheck": "yes"}, ("error", "not_boolean", "/disableCheck")),
+        ({"disableCheck": "True"}, ("warning", "not_boolean", "/disableCheck")),
         ({"disableGC": None}, ("error", "not_boolean", "/disableGC")),
         ({"loadOnlyInlinedPlugins": 1}, ("error", "not_boolean", "/loadOnlyInlinedPlugins")),
         ({"plugins": []}, ("error", "no_plugins", "/plugins")),
