@@ -47,9 +47,11 @@ def node(host, runtimes, generations):
 
 
 @pytest.fixture(autouse=True)
-def _sound(node):
-    """A network that works, and all plugins, before each test."""
-    shutil.copytree(node.old, broken.BIN_DIR, dirs_exist_ok=True, copy_function=shutil.copy)
+def _sound(node, request):
+    """A network that works, and all plugins of a test's generation (the old one if it has none), before each test."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    plugins = node.new if parameters.get("generation") == "new" else node.old
+    shutil.copytree(plugins, broken.BIN_DIR, dirs_exist_ok=True, copy_function=shutil.copy)
     forward = Path("/proc/sys/net/ipv4/ip_forward").read_text()
     broken.sound()
     wait_until(lambda: node.explain().row["reported"]["networks"] == ["pods"], 20)

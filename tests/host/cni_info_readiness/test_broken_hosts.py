@@ -15,9 +15,14 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 # Beginning with the second one: the first would be the network of a host that has no other.
-CASES = [(fault, broken.HERRINGS[number % len(broken.HERRINGS)]) for number, fault in enumerate(broken.FAULTS, 1)]
+CASES = [
+    (fault, broken.HERRINGS[number % len(broken.HERRINGS)], generation)
+    for number, fault in enumerate(broken.FAULTS, 1)
+    for generation in (("old", "new") if fault in broken.REPORTED else ("old",))
+]
 # This one does not write to the directory, which would make containerd look.
-CASES[-1] = (broken.written_from_elsewhere, broken.broken_unused_plugin)
+CASES[-1] = (broken.written_from_elsewhere, broken.broken_unused_plugin, "old")
+NAMES = [f"{fault.__name__}-{generation}" for fault, _herring, generation in CASES]
 
 LO = [{"type": "loopback"}]
 
@@ -51,7 +56,8 @@ def test_a_red_herring_alone_is_no_fault(node, herring):
     assert found.row["ready"] is True
 
 
-@pytest.mark.parametrize(("fault", "herring"), CASES, ids=[fault.__name__ for fault, _herring in CASES])
+@pytest.mark.parametrize(("fault", "herring", "generation"), CASES, ids=NAMES, indirect=["generation"])
+@pytest.mark.usefixtures("generation")
 def test_the_fault_is_named_and_nothing_else(node, fault, herring):
     fault(node)
     herring()
@@ -63,6 +69,16 @@ def test_the_fault_is_named_and_nothing_else(node, fault, herring):
         assert error[key], key
         assert "herring" not in error[key]
     evidence.follow(fault, error)
+
+
+def test_a_plugin_that_talks_to_a_daemon_is_not_known_to_be_ready(node):
+    shutil.copy(node.fake, broken.BIN_DIR / "cilium-cni")
+    broken.write("10-pods.conflist", {"type": "cilium-cni"})
+    found = same(node, [])
+    assert found.row["ready"] is None
+    assert "what the plugin cilium-cni talks to cannot be copied" in found.row["unknown"]
+    [obstacle] = [one for one in found.obstacles if one["code"] == "not_tried"]
+    assert (obstacle["level"], obstacle["network"]) == ("info", "pods")
 
 
 def test_a_containerd_that_does_not_run(node):
