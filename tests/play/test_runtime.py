@@ -96,6 +96,17 @@ def test_a_runtime_that_is_not_installed_is_refused(controller):
     assert result["code"] == "missing_runtime"
 
 
+def test_directories_that_the_runtime_never_searches_are_said(controller):
+    conf_dir = controller.run("bootstrap", "--check", cni_hosts="here", cni_networks=[NETWORK])
+    [line] = [line for line in conf_dir.stdout.splitlines() if "conf_dir_unused" in line]
+    assert f"{controller.folder}/net.d" in line and "cni_conf_dir" in line and "cni_runtime" in line
+    read = {"cni_networks": [NETWORK], "cni_conf_dir": "/etc/cni/net.d"}
+    bin_dir = controller.run("bootstrap", "--check", cni_hosts="here", **read)
+    lines = [line for line in bin_dir.stdout.splitlines() if "bin_dir_unused" in line]
+    assert any("containerd" in line for line in lines)
+    assert all("cni_bin_dirs" in line and "cni_runtime" in line for line in lines)
+
+
 @pytest.mark.parametrize("name", [pytest.param("runtime", marks=pytest.mark.full), "host"])
 def test_containerd_is_restarted_once_and_only_when_it_may(controller, host, name):
     original = CONFIG.read_text()
