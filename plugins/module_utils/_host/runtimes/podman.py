@@ -71,19 +71,22 @@ class Podman(Runtime):
         network = reading.merged(paths, "network")
         helpers = reading.directories(reading.merged(paths, "engine"), "helper_binaries_dir")
         backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
-        if backend == "cni" and self.version and self.release >= (5, 0):
-            self.reads = False
-            self.refuses = f"podman {self.version} has no CNI, and is configured to use it {why}"
-            self.notes.append(self.refuses)
-            return
+        self.reads = backend == "cni" and self.release < (5, 0)
         if backend != "cni":
-            self.reads = False
             self.notes.append(f"it uses {backend}, not CNI, {why}")
-            return
-        if why:
+        elif not self.reads:
+            self.notes.append(f"{self._without_cni()}, and is configured to use it {why}")
+            self.refuses = self.notes[-1] if self.version else ""
+        elif why:
             self.notes.append(f"it uses CNI, {why}")
-        self.take(network)
-        self.databases = os.path.join(_root(), "libpod")
+        if self.reads:
+            self.take(network)
+            self.databases = os.path.join(_root(), "libpod")
+
+    def _without_cni(self) -> str:
+        """Return why it has no CNI."""
+        unknown = f"{self.found} does not tell its version, and podman 5 has no CNI"
+        return f"podman {self.version} has no CNI" if self.version else unknown
 
     def _backend(self, configured: str, helpers: List[str]) -> Tuple[str, str]:
         """Return cni or netavark, and why (containers/common libnetwork/network/interface.go:NetworkBackend)."""
@@ -154,10 +157,7 @@ class Podman(Runtime):
         release = self.release if self.found else (4, 0)
         path, backend = settled()
         if desired.present and release >= (5, 0):
-            text = f"podman {self.version} no longer supports CNI, only netavark;"
-            if not self.version:
-                text = f"{self.found} does not tell its version, and podman 5 supports only netavark; fix it, or"
-            raise HostError(f"{text} leave podman out of 'runtime'", code="no_cni")
+            raise HostError(f"{self._without_cni()}; leave podman out of 'runtime'", code="no_cni")
         if desired.present and not self.reads and backend == "netavark":
             raise HostError(
                 f"podman's containers use netavark, according to {path}, and would lose their networks; leave podman "

@@ -12,8 +12,8 @@ from ..runtimes.asking import ANSWER, ask_until, mismatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..networks.plan import ConfPlan
-    from ..runtimes.effective import Effective
     from ..runtimes.runtime import Runtime
+    from .readiness import Readiness
 
 # A load takes milliseconds once the runtime has noticed the file.
 DEADLINE = 2.0
@@ -28,18 +28,21 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
     network, False if one has not, None if that is not known; warns of each that is not confirmed. Runtimes that are not
     running, read another directory, or have to be restarted are not asked.
     """
-    from .readiness import all_of
+    # Imported late: a run that changes nothing asks nobody.
+    from .readiness import Readiness, all_of
 
     effective, end = plan.judged, time.monotonic() + deadline
-    if effective is None:
+    asked = effective.asked(plan.restarting) if effective is not None else []
+    if effective is None or not asked:
         return None
-    answers = [_confirm_one(effective, runtime, bin_dirs, end) for runtime in effective.asked(plan.restarting)]
+    readiness = Readiness(effective, bin_dirs, max(ANSWER, deadline))
+    answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
     for text in (text for _answer, texts in answers for text in texts):
         plan.warn("not_confirmed", text)
     return all_of([answer for answer, _texts in answers])
 
 
-def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: Sequence[str], end: float) -> Answer:
+def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
     verdict = runtime.verdict
     end += runtime.settles
     answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
@@ -55,10 +58,7 @@ def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: Sequence[str]
     if verdict.network is None and not verdict.networks:
         # It agrees that there is none, which is no network for a container.
         return None, []
-    # Imported late: a run that changes nothing asks nobody.
-    from .readiness import Readiness
-
-    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime)
+    row = readiness.of(runtime)
     if row.ready:
         return True, []
     if row.ready is None:

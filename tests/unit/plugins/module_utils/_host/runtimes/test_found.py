@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.crio im
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import Nomad
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 
 DISTRIBUTIONS = {name: profile.config for name, profile in profiles.PROFILES.items() if profile.config}
 
@@ -120,11 +121,28 @@ def test_podmans_backend_is_the_one_that_it_has_settled_for(fake_host, version, 
     assert [words in note for note in runtime.notes] == ([True] if words else [])
 
 
-@pytest.mark.parametrize(("version", "refuses"), [("4.9.3", False), ("5.4.2", True)])
-def test_podman_5_is_told_to_use_what_it_no_longer_has(fake_host, version, refuses):
+@pytest.mark.parametrize(
+    ("version", "reads", "words"),
+    [
+        ("4.9.3", True, ""),
+        ("5.4.2", False, "podman 5.4.2 has no CNI"),
+        # It may have none: it is not read, and it is not known that it starts no container.
+        ("", False, "/usr/bin/podman does not tell its version, and podman 5 has no CNI"),
+    ],
+)
+def test_podman_5_is_told_to_use_what_it_no_longer_has(fake_host, version, reads, words):
     fake_host.put("/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\n')
     runtime = podman(fake_host, version)
-    assert (runtime.reads, bool(runtime.refuses)) == (not refuses, refuses)
+    assert (runtime.reads, bool(runtime.refuses)) == (reads, version == "5.4.2")
+    assert reads or runtime.notes[-1] == f"{words}, and is configured to use it because of network_backend"
+    # What it cannot use is not configured, either.
+    desired = RuntimeSettings("/net.d", ["/bin"])
+    if reads:
+        assert runtime.changes(desired)
+    else:
+        with pytest.raises(HostError, match=words) as caught:
+            runtime.changes(desired)
+        assert caught.value.code == "no_cni"
 
 
 def test_podmans_storage_may_be_elsewhere(fake_host):

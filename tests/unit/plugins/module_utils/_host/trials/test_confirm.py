@@ -181,6 +181,34 @@ def test_nobody_to_ask(ready_host):
     assert ready_host.asked == 0
 
 
+def test_the_host_is_examined_once_for_all_runtimes(ready_host, monkeypatch):
+    ready_host.answers = [CriStatus(True, "", ["fleet"])]
+    runtimes = [ready_host.runtime]
+    for number in (8, 9):
+        another = Runtime(
+            "containerd-1.7", "1.7.24", "a running containerd", str(ready_host.conf_dir), ["/opt/cni/bin"]
+        )
+        another.pid, another.address = number, "/run/containerd.sock"
+        runtimes.append(another)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: runtimes)
+    made, make = [], readiness.Readiness.__init__
+    examined, examine = [], readiness.Readiness.of
+
+    def counted(self, *arguments):
+        made.append(self)
+        make(self, *arguments)
+
+    def of(self, runtime):
+        examined.append(runtime)
+        return examine(self, runtime)
+
+    monkeypatch.setattr(readiness.Readiness, "__init__", counted)
+    monkeypatch.setattr(readiness.Readiness, "of", of)
+    assert ready_host.confirm() == (True, [])
+    assert examined == runtimes
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("name", ["nomad", "podman"])
 def test_who_has_networks_by_name_has_to_have_those_of_the_files(ready_host, monkeypatch, name):
     told = [CriStatus(True, "", ["fleet", "gone"])]
