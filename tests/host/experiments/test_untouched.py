@@ -22,6 +22,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experimen
     forget_others,
     try_networks,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.private_host import work_apart
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools.sample import number
 
@@ -192,6 +193,12 @@ def test_no_trial_takes_longer_than_the_time_that_is_left(monkeypatch):
     assert tried
     assert late
     assert len(tried) + len(late) == len(seen)
+
+
+@pytest.mark.parametrize(("each", "total", "code"), [(1.0, 60.0, "not_rehearsed"), (60.0, 2.0, "too_many")])
+def test_what_had_too_little_time_has_not_failed(each, total, code):
+    [error] = work_apart([lambda: time.sleep(60)], [], 1, each, total)
+    assert (error.code, error.msg) == (code, f"it took longer than {min(each, total):g} s")
 
 
 # What runs the program -> words of the reason.

@@ -374,7 +374,7 @@ def _name(subject: Subject) -> str:
 def _understood(given: Union[bytes, HostError]) -> Observation:
     if isinstance(given, HostError):
         late = f"there was no time to try it within {_TOTAL:g} s" if given.code == "too_many" else ""
-        return Observation(late or f"it cannot be tried in a copy of this host: {given.msg}")
+        return Observation(": ".join(filter(None, [late or "it cannot be tried in a copy of this host", given.msg])))
     data = parse_json(given)
     failed = data["failed"] and Failure(*data["failed"])
     lost = [Lost(*map(str, entry)) for entry in data["lost"]]

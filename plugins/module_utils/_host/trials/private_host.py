@@ -96,11 +96,11 @@ class _Running:
             self.child.wait(None)
         os.close(self.fd)
 
-    def result(self) -> Union[bytes, HostError]:
+    def result(self, code: str) -> Union[bytes, HostError]:
         if self.answer[:1] == _DONE:
             return bytes(self.answer[1:])
         said = bytes(self.answer[1:]).decode("utf-8", "replace") if self.answer[:1] == _FAILED else ""
-        return HostError(said or "the process ended without an answer", code="not_rehearsed")
+        return HostError(said or "the process ended without an answer", code=code)
 
 
 def work_apart(
@@ -110,7 +110,7 @@ def work_apart(
 
     *needed* are directories that stay visible there. A work that takes longer than *timeout* seconds is killed, and
     so is what still runs after *total* seconds; none begins in the last one. Their answers are HostErrors
-    ``not_rehearsed`` and ``too_many``.
+    ``not_rehearsed`` and, if there was no time for them, ``too_many``.
     """
     try:
         _libc()
@@ -131,12 +131,12 @@ def work_apart(
             if not running:
                 return results
             for fd, event in poller.poll(int((timeout + 5) * 1000)) or [(fd, 0) for fd in running]:
-                number, child = running[fd]
-                if event and child.receive():
+                if event and running[fd][1].receive():
                     continue
                 poller.unregister(fd)
+                number, child = running.pop(fd)
                 child.end()
-                results[number] = running.pop(fd)[1].result()
+                results[number] = child.result("not_rehearsed" if time.monotonic() < deadline else "too_many")
     finally:
         for _number, child in running.values():
             child.end()
