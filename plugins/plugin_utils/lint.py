@@ -63,8 +63,7 @@ def problems_of(path: str) -> list[Finding]:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
         return _network(path, text)
-    problems = fragment_problems(text, path, name)
-    if problems is not None:
+    if (problems := fragment_problems(text, path, name)) is not None:
         return problems
     if not starts_json or ending in NO_JSON:
         return []

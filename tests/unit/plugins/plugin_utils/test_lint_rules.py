@@ -294,24 +294,112 @@ REMEDIES = [
     of({"type": "/opt/cni/bin/bridge"}),
     of({"ipam": {"type": "whereabouts", "range": "10.4.0.1"}}),
     of({"type": "vlan", "master": "eth0", "vlanId": "5", "ipam": {"type": "dhcp"}}),
+    of({}, disableCheck="yes"),
+    local(subnet="10.4.0.0/24", gateway="10.4.0.0/24"),
+    local(subnet="10.4.0.0/24", rangeStart="10.4.0.0/24"),
+]
+# The message tells members of the object.
+MEMBERS = [
+    local(),
+    local(gateway="10.55.0.1"),
+    local(subnet="10.4.0.1", gateway="10.4.0.0/24"),
+    {"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]},
+    {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"mtu": 5}]},
 ]
 
 
-@pytest.mark.parametrize("conf", REMEDIES, ids=json.dumps)
+def written(text):
+    """Return the value that a message tells to write, or {None: members}; None if it tells no value."""
+    decoder = json.JSONDecoder()
+    for match in re.finditer(r"\bwrite(?:, for example,)? (.*)", text):
+        rest, members = match[1], {}
+        while rest.startswith('"'):
+            key, end = decoder.raw_decode(rest)
+            if rest[end : end + 2] != ": ":
+                break
+            members[key], length = decoder.raw_decode(rest[end + 2 :])
+            rest = rest[end + 2 + length :].removeprefix(", ")
+        if members:
+            return {None: members}
+        if rest[:1] in ('"', "[", "{"):
+            return decoder.raw_decode(rest)[0]
+        word = re.split(r"[\s,;]", rest)[0]
+        if word in ("true", "false") or word.isdigit():
+            return json.loads(word)
+        # Other words say what to write, and not the value itself.
+        if re.search(r"[\d/:]", word):
+            return word
+    return None
+
+
+def applied(conf, line):
+    """Return a network with what the message tells to write, None if it tells no value."""
+    pointer, _colon, text = re.split(r": (?:error|warning|info): ", line, maxsplit=1)[1].partition(": ")
+    value = written(text.rpartition(" [")[0] if pointer.startswith("/") else f"{pointer}: {text}")
+    parts = [int(part) if part.isdigit() else part for part in pointer.split("/")[1:]] if pointer[:1] == "/" else []
+    if value is None:
+        return None
+    changed = place = json.loads(json.dumps(conf))
+    members = value.get(None) if isinstance(value, dict) else None
+    for part in parts if members and parts[-1:] != [next(iter(members))] else parts[:-1]:
+        place = place[part]
+    if members:
+        place.update(members)
+    else:
+        place[parts[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize("conf", [*REMEDIES, *MEMBERS], ids=json.dumps)
 def test_what_a_message_tells_to_write_passes_our_own_rules(lint_files, conf):
     lint_files({"a.conflist": conf}, "--quiet")
     (line,) = lint_files.texts
-    pointer, _colon, text = line.partition(": error: ")[2].partition(": ")
-    remedy = re.search(r'\bwrite (?:, for example, )?("[^"]*"|[^\s,;]+)', text)[1]
-    try:
-        value = json.loads(remedy)
-    except ValueError:
-        value = remedy
-    place, parts = conf, pointer.split("/")[1:]
-    for part in parts[:-1]:
-        place = place[int(part) if part.isdigit() else part]
-    place[int(parts[-1]) if parts[-1].isdigit() else parts[-1]] = value
-    assert codes(lint_files({"b.conflist": conf})) == [], lint_files.texts
+    assert codes(lint_files({"b.conflist": applied(conf, line)})) == [], lint_files.texts
+
+
+def examples():
+    """Yield kind and type of a plugin, and a key that has an example."""
+    for kind in ("plugin", "ipam"):
+        for name, path in schema_files.types(kind).items():
+            schema = schema_files.resolved(path)
+            for key, inner in schema.get("properties", {}).items():
+                if inner.get("examples"):
+                    yield kind, name, key
+
+
+@pytest.mark.parametrize(("kind", "name", "key"), examples())
+@pytest.mark.parametrize("wrong", [{}, [], 5, "", "no such value"], ids=json.dumps)
+def test_each_example_of_a_schema_passes_our_own_rules_in_place_of_a_wrong_value(lint_files, kind, name, key, wrong):
+    plugin = {"type": name, key: wrong}
+    conf = of(plugin if kind == "plugin" else {"ipam": plugin})
+    lint_files({"a.conflist": conf})
+    place = f": /plugins/0/{key}: " if kind == "plugin" else f": /plugins/0/ipam/{key}: "
+    for line in [line for line in lint_files.texts if place in line and " write" in line]:
+        changed = applied(conf, line)
+        assert changed is not None, line
+        lint_files({"b.conflist": changed})
+        assert [text for text in lint_files.texts if place in text and ": info: " not in text] == [], line
+
+
+@pytest.mark.parametrize(
+    ("ipam", "expected"),
+    [
+        ({"type": "whereabouts", "range": "10.4.0.1", "gateway": "10.4.0.0/24"}, ["10.4.0.0/24", "10.4.0.1"]),
+        ({"type": "whereabouts", "range": "fd00::1", "gateway": "fd00::/64"}, ["fd00::/64", "fd00::1"]),
+        (
+            {"type": "static", "addresses": [{"address": "10.4.0.1", "gateway": "10.4.0.9/24"}]},
+            ["10.4.0.9/24", "10.4.0.1"],
+        ),
+    ],
+)
+def test_an_address_exchanged_with_the_gateway_is_one_finding(lint_files, ipam, expected):
+    conf = of({"ipam": ipam})
+    assert codes(lint_files({"a.conflist": conf})) == ["subnet_exchanged"]
+    changed = applied(conf, lint_files.texts[0])
+    found = changed["plugins"][0]["ipam"]
+    found = found.get("addresses", [found])[0]
+    assert [found.get("range") or found.get("address"), found["gateway"]] == expected
+    assert codes(lint_files({"b.conflist": changed})) == []
 
 
 @pytest.mark.parametrize("ranges", [True, False])
