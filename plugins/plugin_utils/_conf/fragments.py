@@ -107,7 +107,7 @@ def _holds(lines: Sequence[str], pointer: Tuple[Any, ...]) -> bool:
 
 def _quoted(text: str) -> str:
     """Return TOML with quotes around values that are unknown."""
-    text = re.sub(rf"(=\s*){HIDDEN}+", r'\1"' + HIDDEN + '"', text)
+    text = re.sub(rf"(?m)^([^\"'\n]*=\s*){HIDDEN}+", r'\1"' + HIDDEN + '"', text)
     return re.sub(r"(?m)^\s*\[.*|^[^=\n\"]*=", lambda match: match[0].replace(HIDDEN, "x"), text)
 
 

@@ -82,6 +82,9 @@ TEMPLATED = {
     "envsubst": nad(
         "'{}'".format(MACVLAN.replace("eth0", "$NIC")), metadata="  name: $NAD_NAME\n  namespace: ${NS:-a}\n"
     ),
+    "envsubst, in small letters": nad(
+        "'{}'".format(MACVLAN.replace("eth0", "$master_of_node")), metadata="  name: $nad_name\n"
+    ),
     "numbers of a shell": nad("'{}'".format(MACVLAN.replace('"eth0"', '"eth0", "mtu": ${MTU}'))),
     "more elements": nad(
         '\'{"cniVersion": "1.0.0", "type": "macvlan", "ipam": {"type": "whereabouts", '

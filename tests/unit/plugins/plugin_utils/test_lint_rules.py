@@ -367,7 +367,7 @@ def examples():
                     yield kind, name, key
 
 
-@pytest.mark.parametrize(("kind", "name", "key"), examples())
+@pytest.mark.parametrize(("kind", "name", "key"), list(examples()))
 @pytest.mark.parametrize("wrong", [{}, [], 5, "", "no such value"], ids=json.dumps)
 def test_each_example_of_a_schema_passes_our_own_rules_in_place_of_a_wrong_value(lint_files, kind, name, key, wrong):
     plugin = {"type": name, key: wrong}

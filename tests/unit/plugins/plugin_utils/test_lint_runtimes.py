@@ -66,6 +66,7 @@ def test_a_sound_configuration_is_silent(lint_files, name):
             'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n' + containerd(2, 'bin_dir = "/a"'),
             (1, 1, "warning", "ignored_setting"),
         ),
+        ("a.toml", containerd(2, "bin_dri = '/a'", "[x]", 'env = ["A={{ a }}/b"]'), (3, 1, "warning", "unknown_key")),
         ("a.toml", containerd(2, "bin_dir = /opt"), (3, 1, "error", "not_understood")),
         (
             "a.toml",
