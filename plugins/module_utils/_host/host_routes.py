@@ -60,8 +60,8 @@ def explain_uplinks(uplinks: Iterable[str]) -> str:
     settings = " ".join(map(_remedy, names))
     return (
         "its first ADD with an IPv6 address switches IPv6 forwarding on, and the host loses its IPv6 default route on "
-        f"{', '.join(names)}, which a router announced; first set {settings} (sysctl -w, and where the host's "
-        "network is configured)"
+        f"{', '.join(names)}, which a router announced; first set {settings} (sysctl -w, and in a file of "
+        "/etc/sysctl.d, or with ifupdown accept_ra 2 in the inet6 stanza)"
     )
 
 
