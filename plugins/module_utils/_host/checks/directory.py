@@ -57,10 +57,9 @@ def _order(view: ConfView) -> Iterator[Finding]:
         yield Finding(WARNING, "name_flip", what, remedy, new.path, "/name")
         return
     what = f"this file becomes the first one in place of {old.name}, so {change}"
-    remedy = (
-        "choose another 'priority' if this is not intended (names are compared as text: 100- comes before 20-, "
-        "capitals and dots before lowercase letters)"
-    )
+    remedy = "none, if the other network is meant to go"
+    if any(file.network == old.network for file in view.files):
+        remedy = "choose another 'priority' if this is not intended (compared as text: 100- before 20-, A before a)"
     yield Finding(WARNING, "order_flip", what, remedy, new.path)
 
 

@@ -44,6 +44,13 @@ def test_another_network_in_front_is_a_flip(directory, check):
     assert all(word in problem.message for word in ("87-podman.conflist", "'podman'", "'a'", "priority"))
 
 
+def test_a_flip_by_a_network_that_goes_needs_no_priority(directory, check):
+    going, staying = directory.add("a", LO), directory.add("podman", LO, name="87-podman.conflist")
+    (problem,) = check([going, staying], after=[staying])
+    assert found([problem]) == [("warning", "order_flip", "/net.d/87-podman.conflist")]
+    assert "priority" not in problem.message
+
+
 def test_a_flip_is_seen_as_text_and_by_network(directory, check):
     before = [directory.add("a", LO, name="20-a.conflist")]
     directory.add("b", LO, name="100-b.conflist")
