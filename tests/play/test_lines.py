@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.podwire.cni.tests.play.controller import Controller
 
 A_HOST, AT_ALL, MOST_SKIPPED = 3, 40, 3
-# Ansible prints the headers of a play again for each batch: six batches have five more than one. Hosts that are fine leave
-# room for that.
+# Ansible prints the headers of a play again for each batch: six batches have five more than one. Hosts that are fine
+# leave room for that.
 HEADERS = {"remediate": 25, "upgrade": 25}
 # A plugin of a network that needs nothing from the host.
 PLUGIN = """\
