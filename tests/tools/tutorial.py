@@ -75,7 +75,12 @@ class Shell:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            bufsize=0,
         )
         self._rest = b""
         self._number = 0
@@ -110,8 +115,9 @@ class Shell:
 
     def _send(self, text: str) -> None:
         assert self._process.stdin
-        self._process.stdin.write(text.encode())
-        self._process.stdin.flush()
+        # A shell that has ended takes nothing; what it printed before is still read.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(text.encode())
 
     def _until(self, pattern: re.Pattern[bytes]) -> str:
         assert self._process.stdout

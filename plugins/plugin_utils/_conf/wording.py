@@ -67,9 +67,9 @@ def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
             return
         kinds = [kind for kind in ([rule] if isinstance(rule, str) else rule) if kind != "null"]
         yield f"it must be {' or '.join(_KINDS[kind] for kind in kinds)}"
-        has_form = bool(schema.keys() & {"format", "pattern"}) or "/" in str(schema.get("examples"))
-        meant = _meant(kinds, value, has_form) if given != MASK else None
-        if meant is not None:
+        form = schema.get("pattern", "^$" if "format" in schema else "")
+        fits = re.search(form, json.dumps(value)) and "/" not in str(schema.get("examples"))
+        if given != MASK and (meant := _meant(kinds, value, bool(fits))) is not None:
             yield f"write {meant}"
             return
     elif keyword in ("enum", "const"):
@@ -100,8 +100,8 @@ def _choice(values: list[Any], value: Any) -> Iterator[str]:
             yield f"did you mean {near}?"
 
 
-def _meant(kinds: list[str], value: Any, has_form: bool) -> Optional[str]:
-    """Return the JSON text that a value of the wrong type probably means; None if unknown, as for a formed string."""
+def _meant(kinds: list[str], value: Any, fits: bool) -> Optional[str]:
+    """Return the JSON text that a value of the wrong type probably means, None if unknown; *fits*: as a string."""
     if isinstance(value, str):
         if "integer" in kinds and re.fullmatch(r"-?[0-9]{1,20}", value):
             return str(int(value))
@@ -109,7 +109,7 @@ def _meant(kinds: list[str], value: Any, has_form: bool) -> Optional[str]:
             return _FLAGS[value.lower()]
     elif "boolean" in kinds and value in (0, 1) and not isinstance(value, bool):
         return "true" if value else "false"
-    elif "string" in kinds and isinstance(value, (bool, int)) and not has_form:
+    elif "string" in kinds and isinstance(value, (bool, int)) and fits:
         return f'"{json.dumps(value)}"'
     return None
 
