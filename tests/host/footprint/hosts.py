@@ -213,10 +213,10 @@ class GeneratedHost:
     def steps(self) -> list[Any]:
         """Return steps at random, ADDs first. A step of the administrator returns what the host has from then on."""
         harm = [self.break_something, self.administrate]
-        mend = [self.repair, self.remediate, self.audit, self.service]
+        repairs = [self.repair, self.remediate, self.audit, self.service]
         others = [self.attach, self.detach, self.renew, self.collect, self.die, self.abandon, self.report]
-        weights = [6, 2, *(2 for _verb in mend), *(1 for _verb in others)]
-        return [self.attach, *self._choice.choices([*harm, *mend, *others], weights, k=self._choice.randint(6, 12))]
+        weights = [6, 2, *(2 for _verb in repairs), *(1 for _verb in others)]
+        return [self.attach, *self._choice.choices([*harm, *repairs, *others], weights, k=self._choice.randint(6, 12))]
 
     def _run(self, verb: str, module: str, host: Host | None = None, **arguments: Any) -> None:
         self.log.append(f"{module} {json.dumps(arguments)}")
