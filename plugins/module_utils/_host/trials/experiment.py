@@ -222,9 +222,8 @@ class Experiment:
         own = [*names, *(runtime.container_id for runtime in runtimes)]
         new = dict.fromkeys(line for line in FirewallDump().lines if line not in before)
         left += [f"the rule {line}" for line in new if any(name in line for name in own)]
-        for runtime in runtimes:
-            inside = visit([Netns(runtime.net_ns)], links).get(runtime.net_ns, {})
-            left += [f"the interface {link.name}" for link in inside.values() if link.name == _IFNAME]
+        spaces = visit([Netns(runtime.net_ns) for runtime in runtimes], links).values()
+        left += [f"the interface {link.name}" for space in spaces for link in space.values() if link.name == _IFNAME]
         return left
 
 
@@ -275,13 +274,14 @@ class _Ways:
                 elif name:
                     flows.append(("published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE)))
         with Trace() as trace:
+            # The first packets, and in one attempt: who has learned a gateway's MAC needs no answer to ARP.
+            silent = [gateway for gateway in self._gateways() if not answers(first, gateway, trace)]
             for way, flow in flows:
                 self._test(way, flow.address, partial(connects, flow, trace), trace)
                 if way == "outside" and not lan and trace.peer in ours:
                     why = f"outside, a container keeps its own address ({trace.peer}), since nothing masquerades it"
                     self._lost.append(Lost(way, _FAMILIES[family_of(trace.peer)], KEPT, why))
-            # At the end: who has learned the gateway's MAC in a second attempt needs no answer to ARP.
-            for gateway in self._gateways():
+            for gateway in silent:
                 self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
         return self._lost
 
