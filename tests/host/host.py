@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple
 
 import ansible
+import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
@@ -293,6 +294,14 @@ def sh(script: str, check: bool = True) -> str:
     )
     assert not check or done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
     return done.stdout.rstrip("\n")
+
+
+def needs(*kinds: str) -> None:
+    """Skip a test where the kernel lacks a kind of link, such as ``vlan id 6``."""
+    for kind in kinds:
+        link = "ip link add pwxa type veth; ip link add link pwxa name pwxb type"
+        if "Unknown device type" in sh(f"unshare --net sh -c '{link} {kind} 2>&1' || true"):
+            pytest.skip(f"the kernel has no {kind}")
 
 
 # What limits of waits are multiplied by, on a busy machine.

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The lower device of a macvlan is made again, as a restart of the host's network does: its macvlans go with it."""
+"""The device below an attachment is made again, as a restart of the host's network does: what is on it goes with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import needs, sh, wait_until
 
 WEB = {"network": "pwamac", "container_id": "web", "netns": "pwa-web"}
 VETH = "ip link add pwalow0 type veth peer name pwalow1; ip link set pwalow1 up; ip link set pwalow0 up"
@@ -26,12 +26,20 @@ def addresses(link):
     return [(entry["local"], entry["prefixlen"]) for entry in link["addr_info"] if entry["scope"] == "global"]
 
 
+@pytest.fixture(params=["macvlan", "ipvlan", "vlan"])
+def kind(request):
+    """The type of plugin that makes an interface on the device."""
+    needs({"vlan": "vlan id 5"}.get(request.param, request.param))
+    return request.param
+
+
 @pytest.fixture
-def lower(write_network, leases, host):
-    """Attach to a macvlan, and return the interface."""
+def lower(kind, write_network, leases, host):
+    """Attach to a network on the device, and return the interface."""
     sh(VETH)
     ipam = {"type": "host-local", "dataDir": str(leases), "subnet": "10.72.0.0/24", "routes": [{"dst": "0.0.0.0/0"}]}
-    write_network("pwamac", [{"type": "macvlan", "master": "pwalow0", "ipam": ipam}])
+    vlan = {"vlanId": 5} if kind == "vlan" else {}
+    write_network("pwamac", [{"type": kind, "master": "pwalow0", "ipam": ipam, **vlan}])
     host.run("cni_attach", attachments=[WEB])
     yield eth0()
     host.run("cni_attach", attachments=[{**WEB, "state": "absent"}])
@@ -39,13 +47,13 @@ def lower(write_network, leases, host):
 
 
 def lose(again):
-    """Delete the lower device, which takes the macvlan with it, and make it again."""
+    """Delete the device, which takes the interface with it, and make it again."""
     sh("ip link delete pwalow0")
     wait_until(lambda: not sh("ip -n pwa-web link show eth0", check=False))
     sh(again)
 
 
-def test_a_macvlan_comes_back_on_the_new_device_of_that_name(lower, change):
+def test_an_interface_comes_back_on_the_new_device_of_that_name(kind, lower, change):
     before = lower_index()
     # Another interface takes the index that the device had.
     lose(f"ip link add pwaother index {before} type bridge; {VETH}")
@@ -54,11 +62,9 @@ def test_a_macvlan_comes_back_on_the_new_device_of_that_name(lower, change):
     assert {step["class"] for step in ran["actions"]} == {"safe"}
     again = eth0()
     assert again["link_index"] == lower_index()
-    assert (again["ifindex"], again["address"], addresses(again)) == (
-        lower["ifindex"],
-        lower["address"],
-        addresses(lower),
-    )
+    # An ipvlan has the MAC of its device.
+    mac = json.loads(sh("ip -json link show pwalow0"))[0]["address"] if kind == "ipvlan" else lower["address"]
+    assert (again["ifindex"], again["address"], addresses(again)) == (lower["ifindex"], mac, addresses(lower))
     assert "default via 10.72.0.1" in sh("ip -n pwa-web route")
     # And once more: the note knows the name, not the index.
     lose(VETH)

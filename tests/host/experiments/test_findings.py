@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Network
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import shown_by
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import needs, sh
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -141,14 +141,6 @@ def test_a_verb_that_fails_after_the_add_is_a_finding(name, generations):
     if name == "something left":
         assert "the interface eth0" in finding
         assert "the rule " in finding
-
-
-def needs(*kinds):
-    """Skip a test where the kernel lacks a kind of link."""
-    for kind in kinds:
-        link = "ip link add pwxa type veth; ip link add link pwxa name pwxb type"
-        if "Unknown device type" in sh(f"unshare --net sh -c '{link} {kind} 2>&1' || true"):
-            pytest.skip(f"the kernel has no {kind}")
 
 
 # What cannot be in a copy -> what it needs, the master, words of the reason.

@@ -9,15 +9,18 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
+from ansible_collections.podwire.cni.tests.host.host import needs
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from breaks import BIN_DIR, UPLINK, WORLD, on_a_new_host
+from breaks import BIN_DIR, STORE, UPLINK, WORLD, on_a_new_host
+from truth import what_happens
 
 DEFAULT4, DEFAULT6 = [{"dst": "0.0.0.0/0"}], [{"dst": "::/0"}]
-LAN = {"type": "host-local", "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.100", "gateway": "192.0.2.1"}
-LAN6 = {"type": "host-local", "subnet": "2001:db8::/64", "rangeStart": "2001:db8::100", "gateway": "2001:db8::1"}
-PODS = {"type": "host-local", "subnet": "10.88.7.0/24", "routes": DEFAULT4}
+LEASES = {"type": "host-local", "dataDir": str(STORE)}
+LAN = {**LEASES, "subnet": "192.0.2.0/24", "rangeStart": "192.0.2.100", "gateway": "192.0.2.1"}
+LAN6 = {**LEASES, "subnet": "2001:db8::/64", "rangeStart": "2001:db8::100", "gateway": "2001:db8::1"}
+PODS = {**LEASES, "subnet": "10.88.7.0/24", "routes": DEFAULT4}
 ONE = {"rangeStart": "10.88.7.9", "rangeEnd": "10.88.7.9"}
 BRIDGE = {"type": "bridge", "bridge": "pwxbr0", "isGateway": True, "ipMasq": True, "ipam": PODS}
 NO_FORWARDING = "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0"
@@ -29,6 +32,53 @@ def macvlan(ipam, **keys):
 
 def static(address, **keys):
     return {"type": "static", "addresses": [{"address": address, **keys}]}
+
+
+def vlan(ipam):
+    return {"type": "vlan", "master": UPLINK, "vlanId": 5, "ipam": ipam}
+
+
+def ipvlan(ipam, **keys):
+    return {"type": "ipvlan", "master": UPLINK, "ipam": ipam, **keys}
+
+
+def on_another(name, link):
+    """Return a script that moves the host's address and way out to an interface upon the uplink, or that it is in."""
+    return f"""
+    {link}; ip address flush dev {UPLINK}; ip address add 192.0.2.7/24 dev {name}
+    ip route replace default via 192.0.2.1 dev {name}
+    """
+
+
+# What is outside has its addresses in the VLAN.
+TAGGED = f"""
+ip -n {WORLD} address flush dev up1 scope global; ip -n {WORLD} link add link up1 name up1.5 up type vlan id 5
+ip -n {WORLD} address add 192.0.2.1/24 dev up1.5; ip -n {WORLD} address add 2001:db8::1/64 dev up1.5 nodad
+"""
+ON_VLAN = TAGGED + on_another("pwx.5", f"ip link add link {UPLINK} name pwx.5 up type vlan id 5")
+BOND = on_another(
+    "pwxbond",
+    f"ip link add pwxbond up type bond; ip link set {UPLINK} down; ip link set {UPLINK} master pwxbond",
+)
+
+
+def fault(chain, script, version, plugins, real=False):
+    """Return what an experiment says of a network on a host that *script* has changed, "" if it is sound.
+
+    *real*: and which ways of packets really fail.
+    """
+
+    def observe():
+        ways = what_happens(chain) if real else set()
+        fails = ["ADD"] if ways is None else sorted(ways)
+        [seen] = try_networks([Subject("pwxsound", version, chain, [str(BIN_DIR)])])
+        # CHECKs of some releases fail for sound networks.
+        failed = [seen.failed] if seen.failed is not None and seen.failed.verb != "CHECK" else []
+        return f"tried: {seen.unknown}{[*failed, *seen.lost, *seen.left, *fails] or ''}"
+
+    said = on_a_new_host(plugins, script, observe)
+    assert said.startswith("tried: ")
+    return said.partition("tried: ")[2]
 
 
 # name -> (chain, what is special about the host, version)
@@ -135,14 +185,34 @@ SOUND = {
 }  # fmt: skip
 
 
+# name -> (what the kernel needs, chain, what is special about the host)
+OTHER_KINDS = {
+    "vlan": (["vlan id 6"], [vlan({**LAN, "routes": DEFAULT4})], TAGGED),
+    "vlan, IPv6": (["vlan id 6"], [vlan({**LAN6, "routes": DEFAULT6})], TAGGED),
+    "vlan on a bridge": (
+        ["vlan id 6"],
+        [{"type": "bridge", "bridge": "pwxlan", "vlan": 5, "ipam": {**LAN, "routes": DEFAULT4}}],
+        f"""
+        ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
+        bridge vlan add dev {UPLINK} vid 5; {TAGGED}
+        """,
+    ),
+    "an interface of a VLAN": (["vlan id 6"], [{**macvlan({**LAN, "routes": DEFAULT4}), "master": "pwx.5"}], ON_VLAN),
+    "ipvlan": (["ipvlan"], [ipvlan({**LAN, "routes": DEFAULT4})], ""),
+    "ipvlan, IPv6": (["ipvlan"], [ipvlan({**LAN6, "routes": DEFAULT6})], ""),
+    "macvlan on a bond": (["bond"], [{**macvlan({**LAN, "routes": DEFAULT4}), "master": "pwxbond"}], BOND),
+    "the way out by a bond": (["bond"], [BRIDGE], BOND),
+    "the way out by a VLAN": (["vlan id 6"], [BRIDGE], ON_VLAN),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_links_of_all_kinds_work(name, generations):
+    kinds, chain, script = OTHER_KINDS[name]
+    needs(*kinds)
+    assert fault(chain, script, "1.0.0", generations["new"], real=True) == ""
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_a_network_that_works_has_no_fault(name, generations):
-    chain, script, version = SOUND[name]
-
-    def observe():
-        [seen] = try_networks([Subject("pwxsound", version, chain, [str(BIN_DIR)])])
-        # CHECKs of some releases fail for sound networks.
-        failed = [seen.failed] if seen.failed is not None and seen.failed.verb != "CHECK" else []
-        return f"tried: {seen.unknown}{[*failed, *seen.lost, *seen.left] or ''}"
-
-    assert on_a_new_host(generations["new"], script, observe) == "tried: "
+    assert fault(*SOUND[name], generations["new"]) == ""

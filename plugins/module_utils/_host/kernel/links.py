@@ -167,10 +167,9 @@ def _rename_back(here: Place, name: str, wanted: KernelObject) -> bool:
 def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, bytes]) -> None:
     """Make a lost veth pair, macvlan, ipvlan or VLAN interface again, with its name, index and MAC."""
     old = attributes_in(wanted.raw, LINK.size)
-    base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 1, 4, 13) if kind in old)
-    if wanted.value["kind"] == "ipvlan":
-        # An ipvlan interface has the MAC of its parent.
-        base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 4, 13) if kind in old)
+    # An ipvlan interface has the MAC of its parent.
+    kept = (3, 4, 13) if wanted.value["kind"] == "ipvlan" else (3, 1, 4, 13)
+    base = b"".join(pack_attribute(kind, old[kind]) for kind in kept if kind in old)
     own = os.open(THREAD_NETNS, os.O_RDONLY | os.O_CLOEXEC)
     try:
         head = LINK.pack(0, 0, wanted.ifindex, 0, 0)

@@ -92,12 +92,12 @@ State = Dict[ObjectKey, KernelObject]
 def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
     """Tell whether a setting of an interface follows: udev sets the MAC of a host end, and ports that of a bridge.
 
-    *space* is "" for the host, *link* the value of the interface. A container does not show its lower device on the
-    host, which is recorded as ``{name, kind}``.
+    An ipvlan has that of its lower device. *space* is "" for the host, *link* the value of the interface. A container
+    does not show its lower device on the host, which is recorded as ``{name, kind}``.
     """
     if setting == "lower":
         return isinstance(link["lower"], dict)
-    return setting == "mac" and space == "" and link["kind"] in ("veth", "bridge")
+    return setting == "mac" and link["kind"] in (("veth", "bridge", "ipvlan") if space == "" else ("ipvlan",))
 
 
 def read_objects() -> State:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import ipaddress
 import os
 import shutil
 import socket
 import struct
 from functools import cached_property
+from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
@@ -314,21 +316,32 @@ class HostCopy:
             return f"{name} is a port of {master}, as the one in the copy is not"
         return ""
 
-    def beside(self, plugin: Mapping[str, Any]) -> str:
-        """Return the interface behind which containers of *plugin* are neighbours of what is outside, "" if none."""
-        name = self._parent(plugin) if kind_of(plugin).outside else ""
-        if not name and not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
-            name = bridge_of(plugin)
-        return name if name in self._peers() else ""
+    def beside(self, plugin: Mapping[str, Any]) -> Tuple[str, int]:
+        """Return the other end, outside, of the interface that makes containers of *plugin* its neighbours, "" if none.
 
-    def be_neighbour(self, outside: Netns, name: str, addresses: Sequence[str], gateways: Sequence[str]) -> None:
-        """Have the *gateways* of a network outside, behind the interface *name*, and route *addresses* there."""
-        peer = self._peers()[name]
+        And the ID of the VLAN that they are in there, 0 for none.
+        """
+        name = self._parent(plugin) if kind_of(plugin).outside else ""
+        vlan = member_of(plugin, "vlanid")
+        if not name and not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
+            name, vlan = bridge_of(plugin), member_of(plugin, "vlan")
+        return self._peers().get(name, ""), vlan if isinstance(vlan, int) else 0
+
+    def be_neighbour(
+        self, outside: Netns, peer: str, vlan: int, addresses: Sequence[str], gateways: Sequence[str]
+    ) -> None:
+        """Have the *gateways* of a network outside, at the end *peer*, in a *vlan*, and route *addresses* there."""
         own = {entry[1] for entry in self._own_addresses()}
 
         def work() -> None:
             index = socket.if_nametoindex(peer)
             with Dumps() as dumps, contextlib.suppress(OSError):
+                if vlan:
+                    data = pack_nested(2, pack_attribute(1, struct.pack("=H", vlan)))
+                    body = pack_attribute(3, b"tagged\0") + pack_attribute(5, _u32(index))
+                    body += pack_nested(18, pack_attribute(1, b"vlan"), data)
+                    dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 1, 1) + body, CREATE | EXCLUSIVE)
+                    index = socket.if_nametoindex("tagged")
                 for address in gateways:
                     if address not in own:
                         _add_address(dumps, family_of(address), address, index)
@@ -412,12 +425,7 @@ def _tools() -> List[Any]:
 
 def _first_of(address: str, prefix: int) -> Iterator[str]:
     """Yield the first addresses of the subnet of an address."""
-    family = family_of(address)
-    raw = socket.inet_pton(family, address)
-    host_bits = len(raw) * 8 - prefix
-    base = int.from_bytes(raw, "big") >> host_bits << host_bits
-    for number in range(1, min(4, (1 << host_bits) - 1)):
-        yield socket.inet_ntop(family, (base + number).to_bytes(len(raw), "big"))
+    return map(str, islice(ipaddress.ip_interface((address, prefix)).network.hosts(), 3))
 
 
 def _add_address(dumps: Dumps, family: int, address: str, index: int) -> None:

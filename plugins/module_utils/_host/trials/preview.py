@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, List, Sequence
 
-from ...libcni.conf import NetworkConfigList
 from ..attachments.drift import Present
 from ..attachments.outcome import ADD, AttachPlan, Outcome
 from ..errors import HostError
@@ -34,7 +33,10 @@ def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
         try:
             if time.monotonic() > deadline:
                 raise HostError(f"there was no time for it within {_TOTAL:g} s")
-            rehearsed = _rehearse(outcome, outcome.config, bin_dirs, others)
+            present = Present(outcome.given(outcome.config), {}, None)
+            rehearsed = rehearse([present], bin_dirs, earlier=others)[outcome.key]
+            if isinstance(rehearsed, HostError):
+                raise rehearsed
         except HostError as error:
             outcome.preview = {"unknown": error.msg}
             plan.note(outcome, "no_preview", f"{outcome.key}: what its ADD would do is not known: {error.msg}")
@@ -42,15 +44,6 @@ def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
             others.append(rehearsed)
             outcome.preview = _described(rehearsed, outcome)
         step.after = dict(step.after, preview=outcome.preview)
-
-
-def _rehearse(
-    outcome: Outcome, config: NetworkConfigList, bin_dirs: Sequence[str], earlier: Sequence[Rehearsed]
-) -> Rehearsed:
-    rehearsed = rehearse([Present(outcome.given(config), {}, None)], bin_dirs, earlier=earlier)[outcome.key]
-    if isinstance(rehearsed, HostError):
-        raise rehearsed
-    return rehearsed
 
 
 def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:
