@@ -194,7 +194,7 @@ def _is_same_link(space: str, was: Any, now: Any) -> bool:
     if not is_whole(was) and was["flags"] & ~now["flags"]:
         return False
     compared = [name for name in was if is_whole(was) or name not in ("kind", "flags")]
-    return all(was[name] == now.get(name) for name in compared if not follows(space, name, was))
+    return all(was[name] == now.get(name) for name in compared if not follows(space, name, dict(now, **was)))
 
 
 def _is_same_rule(_space: str, was: Any, now: Any) -> bool:
