@@ -15,6 +15,8 @@ from .spelling import meant
 # The most findings that are reported for one object.
 LIMIT = 50
 _LONGEST_KEY = 100
+# What libcni reads of a list only, and plugins do not read.
+_OF_LISTS = ("cniVersions", "disableCheck", "disableGC", "loadOnlyInlinedPlugins")
 # The age from which a schema of another's plugin may lack a key.
 _YEAR = timedelta(days=365)
 
@@ -124,10 +126,11 @@ class Folded:
         known = list(shape.properties)
         if not known or len(self.findings) >= LIMIT or any(pattern.search(key) for pattern in shape.patterns):
             return
-        near = meant(key, known)
+        near = "" if key in _OF_LISTS else meant(key, known)
         if shape.rest is not None and not near:
             return
-        advice = f"did you mean {near!r}?" if near else "remove it, or check its name"
+        advice = "write it beside 'plugins', in a list" if key in _OF_LISTS else "remove it, or check its name"
+        advice = f"did you mean {near!r}?" if near else advice
         shown = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
         if shape.rest is not None:
             text = f"{self._owner}: {shown!r} is not a usual key here; {advice}"

@@ -14,6 +14,7 @@ from .fault import Fault
 from .formats import Network, cidr, ip, network
 from .yaml_text import values
 
+Version = Optional[str]
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 # Global unicast space by RFC 4291 and IANA; other space is not assigned.
 _UNICAST = ipaddress.IPv6Network("2000::/3")
@@ -44,17 +45,24 @@ def exchanged(ipam: dict[str, Any], kind: str) -> Iterator[Fault]:
     for place, entry in values(ipam) if key else ():
         net, gateway = (entry.get(name) if isinstance(entry, dict) else None for name in (key, "gateway"))
         if isinstance(net, str) and isinstance(gateway, str):
+            host, _slash, length = gateway.partition("/")
             try:
-                ip(net), read(gateway)
+                ip(net)
+                ends = (read(gateway).network_address + 1, read(gateway).broadcast_address - 1)
             except ValueError:
                 continue
-            text = f'{kind}: {key} and gateway are exchanged; write "{key}": "{gateway}", "gateway": "{net}"'
-            yield Fault(ERROR, "subnet_exchanged", text, (*place, key))
+            code, what, right = "subnet_exchanged", f"{key} and gateway are exchanged", (gateway, net)
+            if ip(host) in ends:
+                code, what, right = (
+                    "schema",
+                    f"the gateway has the prefix length of the {key}",
+                    (f"{net}/{length}", host),
+                )
+            text = f'{kind}: {what}; write "{key}": "{right[0]}", "gateway": "{right[1]}"'
+            yield Fault(ERROR, code, text, (*place, key))
 
 
-def ipam_findings(
-    ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], user: str = ""
-) -> Iterator[Fault]:
+def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user: str = "") -> Iterator[Fault]:
     """Yield findings on a (folded, valid) ipam object of *plugin*; pointers are relative to the ipam object.
 
     *version* is the version of the conflist, None if it is negotiated. *user* is ``pod`` if a pod asks Multus for the
@@ -69,7 +77,10 @@ def ipam_findings(
         yield from _static(ipam, plugin, version, user)
     elif kind == "whereabouts":
         gateways: dict[int, Any] = {ip(gateway).version: ip(gateway) for gateway in [ipam.get("gateway")] if gateway}
-        yield from _routes(ipam, plugin, [cidr(text) for text in _whereabouts(ipam)], gateways)
+        entries = [ipam, *ipam.get("ipRanges", [])]
+        texts = [entry["range"].rpartition("-")[2] for entry in entries if entry.get("range")]
+        texts += [entry["address"] for entry in ipam.get("addresses", [])]
+        yield from _routes(ipam, plugin, [cidr(text) for text in texts], gateways, version)
 
 
 def _handed_over(plugin: dict[str, Any], key: str) -> bool:
@@ -79,7 +90,7 @@ def _handed_over(plugin: dict[str, Any], key: str) -> bool:
     return any(isinstance(place, dict) and bool(place.get(key)) for place in places)
 
 
-def before(version: Optional[str], other: str) -> bool:
+def before(version: Version, other: str) -> bool:
     """Tell whether *version* is known and older than *other*."""
     try:
         return version is not None and not spec.greater_than_or_equal_to(version, other)
@@ -110,7 +121,7 @@ class _Route(NamedTuple):
 # ---- host-local
 
 
-def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Fault]:
+def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Version) -> Iterator[Fault]:
     more = _handed_over(plugin, "ipRanges")
     if "subnet" not in ipam and any(ipam.get(key) for key in _RANGE_KEYS):
         text = 'host-local: the range has no subnet; write "subnet": "10.55.0.0/24"'
@@ -128,7 +139,7 @@ def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[
     yield from _overlaps(ranges)
     groups = {entry.group: entry.subnet.version for entry in ranges}
     yield from _one_address(list(groups.values()), "host-local", version)
-    yield from _routes(ipam, plugin, [] if more else [entry.subnet for entry in ranges], gateways)
+    yield from _routes(ipam, plugin, [] if more else [entry.subnet for entry in ranges], gateways, version)
 
 
 def _no_range(plugin: dict[str, Any]) -> Fault:
@@ -228,10 +239,10 @@ def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(WARNING, "public_subnet", text, (*place, "subnet"))
 
 
-# ---- static and whereabouts
+# ---- static
 
 
-def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str], user: str) -> Iterator[Fault]:
+def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user: str) -> Iterator[Fault]:
     addresses = ipam.get("addresses", [])
     # These replace the configured addresses.
     replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
@@ -264,7 +275,7 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
     if plugin.get("type") == "bridge" and (plugin.get("isGateway") or plugin.get("isDefaultGateway")):
         for subnet in subnets:
             gateways.setdefault(subnet.version, subnet.network_address + 1)
-    yield from _routes(ipam, plugin, subnets, gateways)
+    yield from _routes(ipam, plugin, subnets, gateways, version)
 
 
 def _no_address(user: str) -> Fault:
@@ -312,16 +323,10 @@ def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) ->
         yield Fault(WARNING, "ptp_no_gateway", text)
 
 
-def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
-    entries = [ipam, *ipam.get("ipRanges", [])]
-    yield from (entry["range"].rpartition("-")[2] for entry in entries if entry.get("range"))
-    yield from (entry["address"] for entry in ipam.get("addresses", []))
-
-
 # ---- all of them
 
 
-def _one_address(families: list[int], owner: str, version: Optional[str]) -> Iterator[Fault]:
+def _one_address(families: list[int], owner: str, version: Version) -> Iterator[Fault]:
     if before(version, "0.3.0") and len(families) != len(set(families)):
         text = (
             f"{owner}: version {version} of the specification allows one address of each family only; write a later "
@@ -331,7 +336,7 @@ def _one_address(families: list[int], owner: str, version: Optional[str]) -> Ite
 
 
 def _routes(
-    ipam: dict[str, Any], plugin: dict[str, Any], subnets: list[Network], gateways: dict[int, Any]
+    ipam: dict[str, Any], plugin: dict[str, Any], subnets: list[Network], gateways: dict[int, Any], version: Version
 ) -> Iterator[Fault]:
     """Yield findings on the routes.
 
@@ -355,7 +360,8 @@ def _routes(
             # IPv6 clears the bits, and then CHECK does not find the route.
             verb, level = ("ADD", refused) if target.version == 4 else ("CHECK", WARNING)
             text = f"{kind}: the route to {route['dst']} has host bits set, so every {verb} fails; write {target}"
-            yield Fault(level, "schema", text, (*place, "dst"))
+            if verb == "ADD" or not before(version, "0.4.0"):
+                yield Fault(level, "schema", text, (*place, "dst"))
         gw = ip(route["gw"]) if route.get("gw") else None
         if gw is not None and gw.version != target.version:
             text = (

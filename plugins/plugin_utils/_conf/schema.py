@@ -32,7 +32,6 @@ _LIST = "common.json#/$defs/list"
 _ANY_PLUGIN = "common.json#/$defs/plugin"
 _ANY_IPAM = "common.json#/$defs/ipam"
 
-
 # A part of a network as its plugin sees it, and the findings.
 _Outcome = tuple[Any, list[Fault]]
 
@@ -210,9 +209,8 @@ def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Ta
 def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -> Fault:
     text = f"there is no schema for the {what} {kind[:100]}, so its own keys are not validated"
     near = meant(kind, known) if kind not in _NAMES else ""
-    if near:
-        return Fault(WARNING, "unknown_plugin", f"{text}; did you mean {near}?", at)
-    return Fault(INFO, "unknown_plugin", text, at)
+    advice = f"; did you mean {near}?" if near else ""
+    return Fault(WARNING if near else INFO, "unknown_plugin", text + advice, at)
 
 
 def _broken(findings: list[Fault]) -> bool:

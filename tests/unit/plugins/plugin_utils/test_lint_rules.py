@@ -402,6 +402,27 @@ def test_an_address_exchanged_with_the_gateway_is_one_finding(lint_files, ipam, 
     assert codes(lint_files({"b.conflist": changed})) == []
 
 
+@pytest.mark.parametrize(
+    ("address", "gateway", "length"),
+    [("10.4.0.5", "10.4.0.1", 16), ("10.4.0.5", "10.4.255.254", 16), ("fd00::5", "fd00::1", 48)],
+)
+def test_a_prefix_that_stands_at_the_gateway_moves_to_the_address(lint_files, address, gateway, length):
+    entry = {"address": address, "gateway": f"{gateway}/{length}"}
+    conf = of({"ipam": {"type": "static", "addresses": [entry]}})
+    assert codes(lint_files({"a.conflist": conf})) == ["schema"]
+    changed = applied(conf, lint_files.texts[0])
+    assert changed["plugins"][0]["ipam"]["addresses"] == [{"address": f"{address}/{length}", "gateway": gateway}]
+    assert codes(lint_files({"b.conflist": changed})) == []
+
+
+@pytest.mark.parametrize("key", ["disableCheck", "disableGC", "cniVersions", "loadOnlyInlinedPlugins"])
+def test_a_key_of_the_list_in_a_plugin_is_to_move_there(lint_files, key):
+    single = {"cniVersion": "1.0.0", "name": "a", "type": "loopback", key: True}
+    for name, content in (("a.conflist", of({key: True})), ("a.conf", single)):
+        assert codes(lint_files({name: content})) == ["unknown_key"]
+        assert "write it beside 'plugins', in a list" in lint_files.texts[0]
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 @pytest.mark.parametrize(("subnet", "gateway"), [("10.4.0.1", "10.4.0.0/24"), ("fd00::1", "fd00::/64")])
 def test_a_subnet_exchanged_with_the_gateway_is_one_finding(lint_files, ranges, subnet, gateway):
