@@ -319,11 +319,9 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
         if key != "config" and ("spec", key) not in wrong:
             yield Fault(WARNING, "nad_spec", f"Multus does not read {key!r}; it reads config only", ("spec", key))
     config = (spec or {}).get("config")
-    if isinstance(config, (dict, list)):
-        text = "config is a mapping; it must be JSON in a string: write config: | and the JSON below it"
+    if config is not None and not isinstance(config, str):
+        text = f"config is {shown(config)}; it must be JSON in a string: write config: | and the JSON below it"
         yield Fault(ERROR, "nad_spec", text, _CONFIG)
-    elif config is not None and not isinstance(config, str):
-        yield Fault(ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG)
     elif config and isinstance(metadata, dict):
         yield from _ovn_findings(metadata, str(config))
     elif not config and "$patch" not in manifest and not any(wrong.values()):

@@ -8,10 +8,8 @@ from typing import Iterator, Sequence
 
 from ...module_utils._host.checks.directory import broken_file, name_problems
 from ...module_utils._host.checks.view import ConfView
-from ...module_utils._host.confdir import ConfFile, sort_key
+from ...module_utils._host.confdir import ConfFile, read_go_json, sort_key
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding
-from ...module_utils.libcni import gojson
-from ...module_utils.libcni.errors import JSONError
 
 
 def repository_problems(files: Sequence[ConfFile], is_live: bool) -> Iterator[Finding]:
@@ -26,12 +24,8 @@ def repository_problems(files: Sequence[ConfFile], is_live: bool) -> Iterator[Fi
             what = f"runtimes compare names as text, so this file comes before {after.name}"
             yield Finding(level, "order_by_text", what, "write numbers of as many digits", file.path)
     for file in view.files:
-        try:
-            data = gojson.loads(file.text or b"")
-        except JSONError:
-            continue
-        if not isinstance(data, dict):
-            continue
+        content = read_go_json(file.text or b"")
+        data = content if isinstance(content, dict) else {}
         if file.kind == "conflist" and "type" in data and "plugins" not in data:
             what = "is a single plugin, and libcni reads only lists from .conflist files"
             remedy = 'write "plugins": [{"type": ...}], or give the file the extension .conf'

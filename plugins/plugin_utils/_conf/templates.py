@@ -131,16 +131,11 @@ def with_right_commas(text: str) -> str:
             out[match.start()] = " "
             continue
         elif before and last not in ("[", "{", ",", ":") and word not in ("]", "}", ",", ":"):
-            _insert_comma(out, before, match)
+            blank = next((index for index in range(before.end(), match.start()) if out[index] == " "), None)
+            if blank is not None:
+                out[blank] = ","
         before = match
     return "".join(out)
-
-
-def _insert_comma(out: List[str], before: Match[str], match: Match[str]) -> None:
-    """Put a comma between two values in place of a blank."""
-    blank = next((index for index in range(before.end(), match.start()) if out[index] == " "), None)
-    if blank is not None:
-        out[blank] = ","
 
 
 def is_half(text: str) -> bool:

@@ -28,6 +28,8 @@ GOOD = {
     '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n',
     "printf": containerd(2, 'bin_dir = "%s"', "conf_dir = 'CNI_DIR'"),
     "other": 'title = "x"\n[owner]\nplugins = 5\n',
+    "a list as version": containerd("[1]", 'bin_dir = "/opt"', section=CRI[2]),
+    "a byte that TOML does not allow": "{% if a %}\n# \x01 io.containerd.grpc.v1.cri\n{% endif %}\n",
 }
 CRIO = {
     "CRI-O": '[crio.network]\nnetwork_dir = "/etc/cni/net.d"\nplugin_dirs = ["/opt/cni/bin"]\n',
@@ -60,7 +62,7 @@ def test_a_sound_configuration_is_silent(lint_files, name):
         ("a.toml", containerd(3, "bin_dirs = '/opt/a'"), (3, 1, "error", "bad_setting")),
         ("a.toml", containerd(2, 'bin_dir = "/a"', section="cri"), (1, 1, "warning", "ignored_setting")),
         ("a.toml", containerd(3, 'bin_dir = "/a"', section=CRI[2]), (1, 1, "warning", "ignored_setting")),
-        ("a.toml", containerd(None, 'bin_dir = "/a"', section=CRI[2]), (0, 0, "warning", "ignored_setting")),
+        ("a.toml", containerd(None, 'bin_dir = "/a"', section=CRI[2]), (1, 1, "warning", "ignored_setting")),
         (
             "a.toml",
             'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n' + containerd(2, 'bin_dir = "/a"'),
@@ -85,6 +87,11 @@ def test_a_sound_configuration_is_silent(lint_files, name):
             "[plugins.cri.a]\r\npassword = ''\r\n[[plugins.cri.b]]\r\n  c = {password = 'hunter22'}\r\n",
             (4, 3, "warning", "secret_in_file"),
         ),
+        (
+            "config.toml",
+            '[plugins.other]\nbin_dir = "a"\nmax_conf_num = "a"\n' + containerd(None, 'max_conf_num = "1"'),
+            (5, 1, "error", "bad_setting"),
+        ),
         ("crio.conf", "[crio.network]\nnetwork_dir = 5\n", (2, 1, "error", "bad_setting")),
         ("crio.conf.d/a.conf", '[crio.network]\nplugin_dirs = "/opt"\n', (2, 1, "error", "bad_setting")),
         ("crio.conf.d/a.conf", '[crio.network]\nplugin_dirs = ["opt"]\n', (2, 1, "warning", "relative_path")),
@@ -100,6 +107,55 @@ def test_a_sound_configuration_is_silent(lint_files, name):
 def test_what_is_wrong_without_a_host(lint_files, name, text, expected, ending):
     assert [entry[1:] for entry in lint_files({name + ending: text})] == [expected]
     assert "hunter22" not in lint_files.texts[0]
+
+
+BRANCHES = """version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+{% if image %}
+sandbox_image = "a"
+{% else %}
+sandbox_image = "b"
+x = [
+  1,
+]
+{% endif %}
+[plugins."io.containerd.grpc.v1.cri".cni]
+{% if many %}
+bin_dir = "/opt"
+conf_dir = "etc/cni"
+{% else %}
+bin_dir = ""
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "opt"
+bin_dri = 1
+[x]
+{% endif %}
+"""
+
+
+def test_of_a_template_that_says_one_thing_twice_the_first_counts(lint_files):
+    found = lint_files({"config.toml.j2": BRANCHES})
+    assert found == [
+        ("config.toml.j2", 6, 1, "info", "template"),
+        ("config.toml.j2", 14, 1, "warning", "relative_path"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("{% if a %}", "bin_dirs = ['/a']", "{% else %}", "bin_dir = '/b'", "{% endif %}"),
+        ("bin_dir = '/b'", "{{ if .Off }}", "[x]", "{{ end }}"),
+    ],
+)
+def test_what_only_one_branch_may_have_is_no_contradiction(lint_files, lines):
+    text = containerd(3, *lines)
+    text = (
+        text
+        if "bin_dirs" in text
+        else "{{ if .Off }}\ndisabled_plugins = ['io.containerd.cri.v1.runtime']\n{{ end }}\n" + text
+    )
+    assert [entry for entry in lint_files({"config.toml.tmpl": text}) if entry[3] != "info"] == []
 
 
 def test_a_typing_error_is_told(lint_files):
