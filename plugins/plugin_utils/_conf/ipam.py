@@ -51,15 +51,11 @@ def exchanged(ipam: dict[str, Any], kind: str) -> Iterator[Fault]:
                 ends = (read(gateway).network_address + 1, read(gateway).broadcast_address - 1)
             except ValueError:
                 continue
-            code, what, right = "subnet_exchanged", f"{key} and gateway are exchanged", (gateway, net)
+            what, right = f"{key} and gateway are exchanged", (gateway, net)
             if ip(host) in ends:
-                code, what, right = (
-                    "schema",
-                    f"the gateway has the prefix length of the {key}",
-                    (f"{net}/{length}", host),
-                )
+                what, right = f"the gateway has the prefix length of the {key}", (f"{net}/{length}", host)
             text = f'{kind}: {what}; write "{key}": "{right[0]}", "gateway": "{right[1]}"'
-            yield Fault(ERROR, code, text, (*place, key))
+            yield Fault(ERROR, "subnet_exchanged", text, (*place, key))
 
 
 def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user: str = "") -> Iterator[Fault]:
