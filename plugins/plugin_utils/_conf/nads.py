@@ -203,16 +203,16 @@ class CheckedNads:
                 position = place.position(at + fault.pointer) if place else UNKNOWN
                 text = text_of(at + fault.pointer)
                 self.problems.append(Finding(fault.level, fault.code, fault.message, "", label, text, *position))
-        if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
-            return
-        at_name = (*at, "metadata", "name")
-        position = place.position(at_name) if place else UNKNOWN
-        if place is None or not place.is_open(at):
-            self._unique(str(metadata.get("namespace") or ""), name, label, text_of(at_name), position)
-        config = manifest["spec"].get("config") if isinstance(manifest.get("spec"), dict) else None
+        spec = manifest.get("spec") if isinstance(manifest, dict) else None
+        config = spec.get("config") if isinstance(spec, dict) else None
         if isinstance(config, str) and config:
-            self._config(str(config), name, label, (*at, *_CONFIG), place)
-        self.manifests.append(manifest)
+            self._config(str(config), name if isinstance(name, str) else "network", label, (*at, *_CONFIG), place)
+        if isinstance(metadata, dict) and isinstance(name, str):
+            at_name = (*at, "metadata", "name")
+            position = place.position(at_name) if place else UNKNOWN
+            if place is None or not place.is_open(at):
+                self._unique(str(metadata.get("namespace") or ""), name, label, text_of(at_name), position)
+            self.manifests.append(manifest)
 
     def _config(self, text: str, name: Optional[str], label: str, at: Pointer, place: Optional[YamlDocument]) -> None:
         """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
@@ -308,7 +308,8 @@ def _manifest_findings(manifest: Any) -> Iterator[Fault]:
     wrong = _wrong_places(manifest)
     for place, right in wrong.items():
         remedy = f"write {right}" if right else "write it in metadata or spec, or remove it"
-        text = f"a manifest has no {'.'.join(map(str, place))}, and the API drops it; {remedy}"
+        where = f"in its {place[0]}" if place[1:] else "at its top"
+        text = f"a manifest has no key {place[-1]!r} {where}, and the API drops it; {remedy}"
         # What is meant is lost.
         yield Fault(ERROR if right else WARNING, "nad_spec", text, place)
     yield from _metadata_findings(metadata) if metadata is not None or "metadata" not in wrong.values() else ()

@@ -8,6 +8,7 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
+from ...module_utils._host.binaries.types import delegates_of, inner_plugins
 from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
@@ -76,7 +77,11 @@ def _case_findings(data: dict[str, Any]) -> Iterator[Fault]:
 
 def _version_findings(data: dict[str, Any]) -> Iterator[Fault]:
     if "cniVersion" not in data:
-        text = 'without cniVersion, libcni assumes 0.1.0, which has no CHECK; write "cniVersion": "1.0.0"'
+        # A release of Multus may be no newer than its networks.
+        inner = [network for _place, plugin in inner_plugins(data) for _place, network in delegates_of(plugin)]
+        known = [entry for entry in version.ALL if entry in [network.get("cniVersion") for network in inner]]
+        right = known[-1] if known else "1.0.0"
+        text = f'without cniVersion, libcni assumes 0.1.0, which has no CHECK; write "cniVersion": "{right}"'
         yield Fault(WARNING, "no_version", text)
     elif not isinstance(data["cniVersion"], str):
         given = shown(data["cniVersion"])
@@ -176,15 +181,13 @@ def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
         yield Fault(ERROR, "bad_type", text, place)
 
 
-def _is_template(text: str) -> bool:
-    marked = any(last in text.partition(first)[2] for first, last in _TEMPLATE_MARKS)
-    return marked or bool(_TEMPLATE.search(text))
-
-
 def _template_findings(data: dict[str, Any]) -> Iterator[Fault]:
     text = "this text looks like an unrendered template, and plugins do not render it; 'src' is not rendered either"
     for place, value in values(data):
-        if isinstance(value, str) and _is_template(value):
+        texts = [
+            value.partition(first)[2].partition(last)[1] for first, last in _TEMPLATE_MARKS if isinstance(value, str)
+        ]
+        if any(texts) or (texts and _TEMPLATE.search(value)):
             yield Fault(WARNING, "template", text, place)
 
 

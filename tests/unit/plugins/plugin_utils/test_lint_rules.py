@@ -456,6 +456,40 @@ def test_messages_speak_of_the_file_and_not_of_options(lint_files, name, content
     assert not re.search(r"'(src|content|conflist|name|networks)'|bin_dirs|the task|ansible", lint_files.texts[0])
 
 
+@pytest.mark.parametrize(
+    ("delegates", "expected"),
+    [
+        ([], "1.0.0"),
+        ([{"cniVersion": "0.3.1", "name": "b", "type": "ptp", "ipam": {"type": "dhcp"}}], "0.3.1"),
+        ([{"cniVersion": "9.0.0", "name": "b", "type": "ptp", "ipam": {"type": "dhcp"}}], "1.0.0"),
+        ([{"cniVersion": version, "name": version, "type": "cilium-cni"} for version in ("0.4.0", "0.3.1")], "0.4.0"),
+    ],
+)
+def test_multus_without_a_version_is_to_have_that_of_its_networks(lint_files, delegates, expected):
+    plugin = {"type": "multus", "kubeconfig": "/etc/cni/net.d/multus.kubeconfig", "delegates": delegates}
+    lint_files({"a.conflist": {"name": "a", "plugins": [plugin]}})
+    (line,) = [text for text in lint_files.texts if "[no_version]" in text]
+    assert f'write "cniVersion": "{expected}"' in line
+
+
+def test_a_network_in_an_object_without_a_name_is_checked(lint_files):
+    head = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nname: a\nspec:\n  config: "
+    text = head + """'{"cniVersion": "0.3.1", "type": "macvlan", "master": "eth0", "mdoe": "l2"}'\n"""
+    found = lint_files({"a.yaml": text})
+    assert [(line, code) for _file, line, _column, _level, code in found] == [
+        (3, "nad_spec"),
+        (1, "nad_name"),
+        (5, "unknown_key"),
+    ]
+    assert "no key 'name' at its top" in lint_files.texts[0]
+
+
+def test_bond_knows_the_rate_of_lacp(lint_files):
+    bond = {"type": "bond", "mode": "802.3ad", "miimon": "100", "links": [{"name": "net1"}, {"name": "net2"}]}
+    assert codes(lint_files({"a.conflist": of({**bond, "lacpRate": "fast"})})) == []
+    assert codes(lint_files({"a.conflist": of({**bond, "lacpRate": "often"})})) == ["schema"]
+
+
 # ---- secrets
 
 
