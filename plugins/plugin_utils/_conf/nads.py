@@ -366,9 +366,9 @@ def _metadata_findings(metadata: Any) -> Iterator[Fault]:
     annotations = metadata.get("annotations")
     resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None
     if resource is not None and (not isinstance(resource, str) or re.fullmatch(_RESOURCE, resource) is None):
-        text = f"{RESOURCE_NAME} is {shown(resource)}; write a resource of a device plugin, such as example.com/nic"
-        # Multus looks a string up, and gives the pod no device if there is none.
-        level = WARNING if isinstance(resource, str) else ERROR
+        text = f"{RESOURCE_NAME} is {shown(resource)}; write a resource such as example.com/nic of a device plugin"
+        # Multus looks a string up: a driver for DRA may name a device so, and without one the pod gets no device.
+        level = INFO if isinstance(resource, str) else ERROR
         yield Fault(level, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME))
 
 

@@ -37,10 +37,10 @@ def of(plugin, **more):
 
 
 @pytest.mark.parametrize("resource", ["sriov", "intel_sriov", "a/b/c", "Intel.com/nic", "'7'"])
-def test_a_resource_that_is_only_looked_up_and_missed_is_a_warning(lint_files, resource):
+def test_a_resource_that_only_a_driver_for_dra_can_offer_is_an_info(lint_files, resource):
     metadata = f"  name: a\n  annotations:\n    k8s.v1.cni.cncf.io/resourceName: {resource}\n"
     found = lint_files({"a.yaml": nad(f"'{MACVLAN}'", metadata=metadata)})
-    assert [entry[3:] for entry in found] == [("warning", "nad_spec")]
+    assert [entry[3:] for entry in found] == [("info", "nad_spec")]
 
 
 @pytest.mark.parametrize("value", ["7", "true", "[a]"])
