@@ -15,4 +15,4 @@ END
 export PYTHONPATH=/srv/breaks:/srv/breaks/lib PODWIRE_BREAKS=all
 exec tests/private.sh python3 -m pytest --basetemp=/run/home/pytest -W ignore::pytest.PytestUnknownMarkWarning -v \
   tests/host/footprint/test_breaks.py tests/host/cni_attach/test_lower.py tests/host/experiments/test_{findings,sound}.py \
-  -k "$1 or test_lower or another_in_the_copy or excludes or all_kinds"
+  -k "$1 or test_lower or another_in_the_copy or excludes or all_kinds or layer_3"

@@ -181,6 +181,17 @@ SOUND = {
         """,
         "1.0.0",
     ),
+    "the gateway is on a pair of the host": (
+        [{"type": "bridge", "bridge": "pwxbr0", "ipam": {**PODS, "gateway": "10.88.7.1"}}],
+        f"""
+        ip link add pwxbr0 up type bridge; ip link add pwxgw0 type veth peer name pwxgw1
+        ip link set pwxgw1 up master pwxbr0; ip link set pwxgw0 up; ip address add 10.88.7.1/24 dev pwxgw0
+        iptables -t nat -A POSTROUTING -s 10.88.7.0/24 -o {UPLINK} -j MASQUERADE
+        # Else packets are seen by iptables on the bridge first, and no more when they leave.
+        sysctl -qw net.bridge.bridge-nf-call-iptables=0
+        """,
+        "1.0.0",
+    ),
     "IPv6 is off": ([BRIDGE], "sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1", "1.0.0"),
 }  # fmt: skip
 
@@ -195,6 +206,24 @@ OTHER_KINDS = {
         f"""
         ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
         bridge vlan add dev {UPLINK} vid 5; {TAGGED}
+        """,
+    ),
+    "vlan on a bridge, untagged outside": (
+        ["vlan id 6"],
+        [{"type": "bridge", "bridge": "pwxlan", "vlan": 5, "ipam": {**LAN, "routes": DEFAULT4}}],
+        f"""
+        ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
+        bridge vlan add dev {UPLINK} vid 5 pvid untagged
+        """,
+    ),
+    "vlan on a bridge that has the gateway": (["vlan id 6"], [{**BRIDGE, "vlan": 5}], ""),
+    "vlan on a bridge whose gateway the host has": (
+        ["vlan id 6"],
+        [{"type": "bridge", "bridge": "pwxbr0", "vlan": 5, "ipam": {**PODS, "gateway": "10.88.7.1"}}],
+        f"""
+        ip link add pwxbr0 up type bridge vlan_filtering 1; bridge vlan add dev pwxbr0 vid 5 self
+        ip link add link pwxbr0 name pwxbr0.7 up type vlan id 5; ip address add 10.88.7.1/24 dev pwxbr0.7
+        iptables -t nat -A POSTROUTING -s 10.88.7.0/24 -o {UPLINK} -j MASQUERADE
         """,
     ),
     "an interface of a VLAN": (["vlan id 6"], [{**macvlan({**LAN, "routes": DEFAULT4}), "master": "pwx.5"}], ON_VLAN),
@@ -213,6 +242,15 @@ def test_links_of_all_kinds_work(name, generations):
     assert fault(chain, script, "1.0.0", generations["new"], real=True) == ""
 
 
+@pytest.mark.parametrize("mode", ["l3", "l3s"])
+def test_ipvlans_of_layer_3_are_behind_the_host(mode, generations):
+    needs("ipvlan")
+    chain = [ipvlan({**LEASES, "subnet": "10.88.9.0/24", "routes": DEFAULT4}, mode=mode)]
+    said = fault(chain, f"ip -n {WORLD} route add 10.88.9.0/24 via 192.0.2.7", "1.0.0", generations["new"], real=True)
+    assert said.count("Lost(") == 1
+    assert "by='kept'" in said
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_a_network_that_works_has_no_fault(name, generations):
-    assert fault(*SOUND[name], generations["new"]) == ""
+    assert fault(*SOUND[name], generations["new"], real="pair" in name) == ""

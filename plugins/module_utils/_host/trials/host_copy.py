@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
-from ..addresses import family_of
+from ..addresses import family_of, is_in
 from ..errors import HostError
 from ..firewall.dump import FirewallDump
 from ..footprints.recorder import device_of
@@ -47,7 +47,7 @@ _TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
 _ETHERNET = 1
-_NODAD, _PERMANENT, _ONLINK, _UNICAST = 0x02, 0x80, 4, 1
+_NODAD, _PERMANENT, _ONLINK, _UNICAST, _UNTAGGED = 0x02, 0x80, 4, 1, 4
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
 _NO_DETECTION = ("accept_dad", "dad_transmits")
@@ -75,6 +75,8 @@ class HostCopy:
         self.firewall = FirewallDump()
         self.doubts = list(self.firewall.missing)
         self.links = self._choose_links()
+        ends = (name for name in self.links if not self._is_whole(name))
+        self._ends = {name: f"{_PEER}{number}" for number, name in enumerate(ends)}
         self.doubts += [f"{what} not copied" for what in dict.fromkeys(self._left_out())]
 
     def _choose_links(self) -> List[str]:
@@ -87,6 +89,15 @@ class HostCopy:
         if len(used.intersection(every[_MOST_LINKS:])) > 0:
             self.doubts.append(f"only {_MOST_LINKS} of {len(every)} interfaces are copied")
         return every[:_MOST_LINKS]
+
+    def _is_whole(self, name: str) -> bool:
+        """Tell whether an interface is no stand-in: a bridge, its VLANs, and a pair of which the host has both ends."""
+        link = self.state["link", name].value
+        lower = self.state.get(("link", link["lower"]))
+        if link["kind"] == "vlan" and lower is not None and lower.value["kind"] == "bridge":
+            # Outside, nobody answers in a VLAN.
+            return name not in [gateway.name for gateway in self.gateways]
+        return link["kind"] == "bridge" or (link["kind"] == "veth" and lower is not None)
 
     def _left_out(self) -> Iterator[str]:
         """Yield what has an effect on packets and is not copied."""
@@ -154,7 +165,6 @@ class HostCopy:
             with contextlib.suppress(OSError):
                 write_global(name, "0")
         self._make_links(outside)
-        self._take()
         self._put_settings()
         self._put_all("vlan")
         self._put_all("addr")
@@ -179,15 +189,18 @@ class HostCopy:
                 # Else its ports would forward nothing for half a minute.
                 with contextlib.suppress(OSError), open(f"/sys/class/net/{name}/bridge/stp_state", "w") as stream:
                     stream.write("0")
-            for number, name in enumerate(name for name in self.links if name not in bridges):
+            veths = [name for name in self.links if self.state["link", name].value["kind"] == "veth"]
+            ends = {name: self.state["link", name].value["lower"] for name in veths if self._is_whole(name)}
+            for name, end in {**self._ends, **{max(pair): min(pair) for pair in ends.items()}}.items():
                 # Some exist in each namespace, as tunl0 and sit0.
                 with contextlib.suppress(OSError):
-                    rename = pack_attribute(3, f"pwold{number}".encode() + b"\0")
+                    rename = pack_attribute(3, f"pwold{end}".encode() + b"\0")
                     dumps.change(_NEW_LINK, LINK.pack(0, 0, socket.if_nametoindex(name), 0, 0) + rename)
-                self._tolerate(name, self._make_stand_in, dumps, name, f"{_PEER}{number}", outside.fd)
+                self._tolerate(name, self._make_pair, dumps, name, end, outside.fd)
+            self._take()
             indexes = {str(key[1]): found.ifindex for key, found in read_objects().items() if key[0] == "link"}
             self.links = [name for name in self.links if name in indexes]
-            for name in self.links:
+            for name in sorted(self.links, key=lambda name: name not in bridges):
                 value, index = self.state["link", name].value, indexes[name]
                 if value["master"] in bridges:
                     dumps.change(
@@ -195,23 +208,28 @@ class HostCopy:
                     )
                 dumps.change(_NEW_LINK, LINK.pack(0, 0, index, value["flags"] & 1, 1))
 
-    def _make_stand_in(self, dumps: Dumps, name: str, peer: str, outside: int) -> None:
-        value = self.state["link", name].value
-        mtu = pack_attribute(4, _u32(min(max(value["mtu"], 68), 65535)))
-        other = LINK.pack(0, 0, 0, 0, 0) + pack_attribute(3, peer.encode() + b"\0") + mtu
-        pair = pack_nested(1, other + pack_attribute(28, _u32(outside)))
-        body = pack_attribute(3, os.fsencode(name) + b"\0") + mtu
-        mac = bytes.fromhex(value["mac"])
-        if len(mac) == 6 and not mac[0] & 1 and any(mac):
-            body += pack_attribute(1, mac)
-        body += pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pair))
+    def _make_pair(self, dumps: Dumps, name: str, end: str, outside: int) -> None:
+        """Make a veth and its other end, which is one of the host, too, or *outside*, with the MTU of the first."""
+        beyond = pack_attribute(28, _u32(outside))
+        other = self._named(name, end) + beyond if name in self._ends else self._named(end)
+        pair = pack_nested(1, LINK.pack(0, 0, 0, 0, 0) + other)
+        body = self._named(name) + pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pair))
         dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + body, CREATE | EXCLUSIVE)
+
+    def _named(self, name: str, end: str = "") -> bytes:
+        """Return the attributes of an interface, or only those that the other end *end* of its stand-in has, too."""
+        value = self.state["link", name].value
+        body = pack_attribute(4, _u32(min(max(value["mtu"], 68), 65535)))
+        mac = bytes.fromhex(value["mac"])
+        if not end and len(mac) == 6 and not mac[0] & 1 and any(mac):
+            body += pack_attribute(1, mac)
+        return body + pack_attribute(3, os.fsencode(end or name) + b"\0")
 
     def _take(self) -> None:
         """Take of stand-ins what no plugin can have then: the ID of a VLAN, a mode of macvlans, that it has ipvlans."""
         with Writer("", {"": self.state}, {}) as writer:
             for number, (key, link) in enumerate(self._copied("link", 1)):
-                value, name = link.value, f"pwtaken{number}"
+                value, name = link.value, f"pwtaken{number}" if key[1] in self._ends else str(key[1])
                 if value["lower"] in self.links and value["kind"] in (*STACKED, "macvtap"):
                     raw = link.raw[: LINK.size] + pack_kept(link.raw, LINK.size, (1,), {3: name.encode() + b"\0"})
                     # Linux counts macvtaps among macvlans.
@@ -287,12 +305,10 @@ class HostCopy:
 
     def _peers(self) -> Dict[str, str]:
         """Return for each interface the other end outside; of a bridge, that of its first port."""
-        others = [name for name in self.links if self.state["link", name].value["kind"] != "bridge"]
-        peers = {name: f"{_PEER}{number}" for number, name in enumerate(others)}
-        for name in set(self.links) - set(others):
-            ports = [port for port in others if self.state["link", port].value["master"] == name]
-            if ports:
-                peers[name] = peers[ports[0]]
+        peers = {name: self._ends[name] for name in self.links if name in self._ends}
+        for name, end in list(peers.items()):
+            if self.state["link", name].value["master"]:
+                peers.setdefault(self.state["link", name].value["master"], end)
         return peers
 
     def _fill_outside(self, outside: Netns) -> None:
@@ -321,11 +337,15 @@ class HostCopy:
 
         And the ID of the VLAN that they are in there, 0 for none.
         """
-        name = self._parent(plugin) if kind_of(plugin).outside else ""
-        vlan = member_of(plugin, "vlanid")
-        if not name and not (member_of(plugin, "isgateway") is True or member_of(plugin, "isdefaultgateway") is True):
+        name, vlan = "", member_of(plugin, "vlanid")
+        if kind_of(plugin).outside and text_of(plugin, "mode") not in ("l3", "l3s"):
+            name = self._parent(plugin)
+        elif not any(member_of(plugin, key) is True for key in ("isgateway", "isdefaultgateway")):
             name, vlan = bridge_of(plugin), member_of(plugin, "vlan")
-        return self._peers().get(name, ""), vlan if isinstance(vlan, int) else 0
+        peer = self._peers().get(name, "")
+        vlans = (entry for entry in self._copied("vlan", 1) if self._ends.get(str(entry[0][1])) == peer)
+        untagged = [key[2] for key, link in vlans if link.value["flags"] & _UNTAGGED]
+        return peer, vlan if isinstance(vlan, int) and vlan not in untagged else 0
 
     def be_neighbour(
         self, outside: Netns, peer: str, vlan: int, addresses: Sequence[str], gateways: Sequence[str]
@@ -351,14 +371,15 @@ class HostCopy:
         visit([outside], work)
 
     def route_back(self, outside: Netns, addresses: Sequence[str]) -> None:
-        """Route *addresses* from outside to the host."""
+        """Route *addresses* from outside to the host, except for those that are neighbours there."""
         via = self.uplinks()
+        subnets = [(own, prefix) for name, own, prefix in self._own_addresses() if name in self._peers()]
 
         def work() -> None:
             with Dumps() as dumps:
                 for address in addresses:
                     family = family_of(address)
-                    if family in via:
+                    if family in via and not any(is_in(address, *subnet) for subnet in subnets):
                         _add_route(dumps, family, address, {5: socket.inet_pton(family, via[family][0])})
 
         visit([outside], work)
