@@ -128,7 +128,8 @@ class _Move:
         own = [Route(**route) for route in self._before.removed]
         kept = [route for route in own if _family(route.dst) in now.families]
         gateways = {gateway for gateway in then.gateways if gateway not in now.gateways}
-        for route in self._present():
+        routes = kernel_netns.routes(self._ifname)
+        for route in [route for route in routes if route.dst in DEFAULTS.values()]:
             if _family(route.dst) in then.families and route.gw in gateways:
                 self._delete(route)
             elif _family(route.dst) in now.families and route.gw not in now.gateways:
@@ -142,9 +143,6 @@ class _Move:
             if route not in kept and _family(route.dst) not in self._taken:
                 self._restore(route)
         return [_data(route) for route in kept]
-
-    def _present(self) -> List[Route]:
-        return [route for route in kernel_netns.routes(self._ifname) if route.dst in DEFAULTS.values()]
 
     def _delete(self, route: Route) -> None:
         if kernel_netns.delete_route(Route(route.dst, route.gw, priority=route.priority), self._ifname):

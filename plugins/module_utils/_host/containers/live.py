@@ -59,7 +59,8 @@ class Homes:
                 if entry.identity:
                     proven = ns is self._known(entry)
                 else:
-                    proven = ns in self._at(entry) and _has_address(entry, ns, link)
+                    addresses = (ns.addresses.get(packed(ip.partition("/")[0]), (0, 0)) for ip in entry.ips)
+                    proven = ns in self._at(entry) and any(address[0] == link.index for address in addresses)
                 if proven:
                     self._proven.setdefault(place, set()).add(key)
 
@@ -160,11 +161,6 @@ class Homes:
             return bool(self._matching.get(place, set()) - {entry.key})
         proven = self._proven.get(place)
         return bool(proven) and entry.key not in (proven or ())
-
-
-def _has_address(entry: CachedAttachment, ns: Namespace, link: Link) -> bool:
-    raw = [packed(ip.partition("/")[0]) for ip in entry.ips]
-    return any(ns.addresses.get(one, (0, 0))[0] == link.index for one in raw)
 
 
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:

@@ -55,7 +55,7 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "cni_version": file.cni_version,
         "plugins": types_of(file.plugins),
         "drop_ins": [extra.path for extra in folder],
-        "config": _masked(file.text),
+        "config": None if file.text is None else mask(read_go_json(file.text)),
         "sha256": digest,
         "managed": managed is not None,
         "managed_as": managed["network"] if managed else "",
@@ -83,11 +83,6 @@ def aside(conf_dir: str, manifest: Manifest) -> Rows:
         for path, record in sorted(manifest.aside.items())
         if os.path.dirname(path) == conf_dir and os.path.lexists(path)
     ]
-
-
-def _masked(text: Optional[bytes]) -> Any:
-    """Return the content of a file without secrets; None if it is not JSON."""
-    return None if text is None else mask(read_go_json(text))
 
 
 def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, List[Finding]]:

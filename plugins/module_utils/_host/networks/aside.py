@@ -162,14 +162,12 @@ class Restoration:
                     self.networks.add(entry["network"])
                     self._bring_original(file, file.name, original)
         self._remove_managed()
-        present = [file for file in state.files.values() if self._is_meant(file)]
+        known, name = state.files.values(), self.wanted.file
+        present = [file for file in known if file.name == name or file.network in self.networks]
         path = state.plan.path(self.names[0]) if self.names else (present[0].path if present else None)
         action = "restored" if self.names else ("removed" if self.removed else "none")
         state.report(self.wanted, path, action, ", ".join(sorted(self.networks)))
         return {file.name for file in present}.union(self.names)
-
-    def _is_meant(self, file: ConfFile) -> bool:
-        return file.name == self.wanted.file or (file.network is not None and file.network in self.networks)
 
     def _newest(self) -> List[Tuple[str, Entry]]:
         """Return the files set aside that are asked for; of several with one original path, the latest."""

@@ -96,7 +96,8 @@ class Audit:
         entries = [(contents, entry) for contents in caches for entry in contents.entries if _is_of_runtime(entry)]
         found: Dict[Key, Live] = {}
         if entries:
-            live = self._stores.live or find_live(caches, set(_bridges(caches)))
+            bridges = {bridge_of(plugin) for contents in caches for _network, plugin in contents.networks}
+            live = self._stores.live or find_live(caches, bridges - {""})
             for one in (self._live_one(contents, entry, live) for contents, entry in entries):
                 if one is not None:
                     found.setdefault(one.key, one)
@@ -178,11 +179,6 @@ def plan_audit(
 
 def _is_of_runtime(entry: CachedAttachment) -> bool:
     return not entry.managed and not entry.problem and entry.attached is not None and not entry.interrupted
-
-
-def _bridges(caches: Sequence[CacheContents]) -> List[str]:
-    names = {bridge_of(plugin) for contents in caches for _network, plugin in contents.networks}
-    return sorted(names - {""})
 
 
 def _leads_to(path: str, home: Namespace) -> bool:

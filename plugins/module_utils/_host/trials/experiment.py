@@ -246,9 +246,9 @@ class _Ways:
             theirs = []
         routes = [str(route.get("dst")) for route in self._results[0].get("routes") or []]
         routed = {family_of(target) for target in routes if target in ALL}
-        lan, vlan = next((entry for entry in map(self._host.beside, plugins) if entry[0]), ("", 0))
-        if lan:
-            self._host.be_neighbour(self._outside, lan, vlan, [*ours, *theirs], self._named_gateways())
+        lan = next((entry for entry in map(self._host.beside, plugins) if entry[0]), None)
+        if lan is not None:
+            self._host.be_neighbour(self._outside, lan, [*ours, *theirs], self._named_gateways())
         elif not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
             # Whether the network outside does that, no copy can show.
             self._host.route_back(self._outside, ours)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """A copy of the host's network for experiments: interfaces, addresses, routes, sysctls and the firewall, both backends.
 
-Bridges are made with their settings. Every other interface is a stand-in, one end of a veth, so that macvlans and VLANs
-can be made on it; its other end is in a namespace that plays what is outside: it has the addresses of the host's
-gateways, and answers from everywhere. A VLAN, macvlan or ipvlan is one, too, and takes of the interface below what it
-takes on the host.
+Bridges are made with their settings, their VLANs, and pairs of which the host has both ends. Every other interface is a
+stand-in, one end of a veth, so that macvlans and VLANs can be made on it; its other end is in a namespace that plays
+what is outside: it has the addresses of the host's gateways, and answers from everywhere. A VLAN, macvlan or ipvlan is
+one, too, and takes of the interface below what it takes on the host.
 """
 
 from __future__ import annotations
@@ -347,10 +347,9 @@ class HostCopy:
         untagged = [key[2] for key, link in vlans if link.value["flags"] & _UNTAGGED]
         return peer, vlan if isinstance(vlan, int) and vlan not in untagged else 0
 
-    def be_neighbour(
-        self, outside: Netns, peer: str, vlan: int, addresses: Sequence[str], gateways: Sequence[str]
-    ) -> None:
-        """Have the *gateways* of a network outside, at the end *peer*, in a *vlan*, and route *addresses* there."""
+    def be_neighbour(self, outside: Netns, lan: Tuple[str, int], ours: Sequence[str], gateways: Sequence[str]) -> None:
+        """Have the *gateways* of a network outside, in a *lan* from :meth:`beside`, and route our addresses there."""
+        peer, vlan = lan
         own = {entry[1] for entry in self._own_addresses()}
 
         def work() -> None:
@@ -365,7 +364,7 @@ class HostCopy:
                 for address in gateways:
                     if address not in own:
                         _add_address(dumps, family_of(address), address, index)
-                for address in addresses:
+                for address in ours:
                     _add_route(dumps, family_of(address), address, {4: _u32(index)})
 
         visit([outside], work)

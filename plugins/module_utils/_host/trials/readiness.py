@@ -475,7 +475,7 @@ class NetworkCauses:
         forwards = any(member_of(bridge, "isgateway") is True for bridge in bridges)
         forwards = forwards or any(text_of(plugin, "type") == "ptp" for plugin in self.plugins)
         path = f"{_PROC}/ipv4/ip_forward"
-        if forwards and read_global("ipv4/ip_forward") == "0" and _is_read_only(path):
+        if forwards and read_global("ipv4/ip_forward") == "0" and os.statvfs(path).f_flag & os.ST_RDONLY:
             text = "the plugin cannot switch on the forwarding of packets"
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
@@ -503,10 +503,6 @@ def _pair(version: str) -> Tuple[int, int]:
     major, _dot, rest = version.partition(".")
     minor = rest.partition(".")[0]
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
-
-
-def _is_read_only(path: str) -> bool:
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _read_only_or_full(path: str) -> str:
