@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import fcntl
 import gzip
 import json
 import os
@@ -22,7 +21,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -189,23 +187,6 @@ def _numbers(version: str) -> list[int]:
     return list(map(int, re.findall(r"\d+", version)))
 
 
-@contextlib.contextmanager
-def run_directory() -> Iterator[Path]:
-    """Provide a directory for one system, and remove it afterwards, and those of runs that have died."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    for run in RUNS.glob("run.*"):
-        with open(run / "lock", "a") as stream, contextlib.suppress(BlockingIOError):
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(run)
-    directory = Path(tempfile.mkdtemp(prefix="run.", dir=RUNS))
-    with open(directory / "lock", "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        try:
-            yield directory
-        finally:
-            _remove(directory)
-
-
 def _remove(directory: Path) -> None:
     subprocess.run(as_root("rm", "-rf", "--one-file-system", directory), check=True)
 
@@ -279,7 +260,7 @@ def follow_tutorial(directory: Path, user: str, lines: list[str]) -> int:
 
 def try_suite(suite: str, user: str, commands: Iterable[str]) -> Iterator[Outcome]:
     """Run *commands* in one new system."""
-    with run_directory() as directory:
+    with machine.run_directory(RUNS, _remove) as directory:
         make(directory, user, suite)
         for command in commands:
             print(f"\n{suite}: ./run {command} as {user}", flush=True)

@@ -15,7 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -343,6 +344,23 @@ def chromium() -> str:
     if not found:
         raise Unavailable(f"there is no Chromium, and {', '.join(TO_BROWSE)} cannot be installed")
     return found
+
+
+@contextlib.contextmanager
+def run_directory(runs: Path, remove: Callable[[Path], None]) -> Iterator[Path]:
+    """Provide a directory for one run in *runs*, and *remove* it afterwards, and those of runs that have died."""
+    runs.mkdir(parents=True, exist_ok=True)
+    for run in runs.glob("run.*"):
+        with open(run / "lock", "a") as stream, contextlib.suppress(BlockingIOError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(run)
+    directory = Path(tempfile.mkdtemp(prefix="run.", dir=runs))
+    with open(directory / "lock", "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        try:
+            yield directory
+        finally:
+            remove(directory)
 
 
 def write_integration_config(path: Path) -> None:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
-from machine import CACHE, ROOT
+from machine import CACHE, ROOT, run_directory
 
 # Every run has its own directory, so that runs at the same time do not interfere.
 RUNS = CACHE / "molecule"
@@ -46,26 +43,6 @@ def images(scenarios: Iterable[str]) -> list[str]:
     return list(found)
 
 
-@contextlib.contextmanager
-def run_directory() -> Iterator[Path]:
-    """Provide a directory for one run, and destroy its machines afterwards, and those of runs that have died."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    for run in RUNS.glob("run.*"):
-        with open(run / "lock", "a") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            _remove(run)
-    directory = Path(tempfile.mkdtemp(prefix="run.", dir=RUNS))
-    with open(directory / "lock", "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        try:
-            yield directory
-        finally:
-            _remove(directory)
-
-
 def _remove(run: Path) -> None:
     vm("destroy", run)
     shutil.rmtree(run)
@@ -86,7 +63,7 @@ def test(results: Path, wanted: list[str]) -> int:
         print(f"{problem}; there are: {' '.join(names())}; --all runs all of them", file=sys.stderr)
         return 2
     report = []
-    with run_directory() as run:
+    with run_directory(RUNS, _remove) as run:
         vm("build", *images(wanted))
         for name in wanted:
             print(f"Scenario {name}", flush=True)

@@ -17,22 +17,9 @@ import signal
 import sys
 import time
 
+from protocol_buffers import field
+
 NODE = "f7476465-4d6e-c0de-26d0-e383c49be941"
-
-
-def varint(number):
-    encoded = b""
-    while number > 127:
-        encoded += bytes([number & 127 | 128])
-        number >>= 7
-    return encoded + bytes([number])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 class Standin:

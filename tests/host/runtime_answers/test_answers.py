@@ -43,7 +43,8 @@ class Daemon:
         # A script is known by its name.
         shutil.copy(Path(__file__).parent / "standins.py", self.program)
         command = [sys.executable, str(self.program), *self.words]
-        self.process = subprocess.Popen(command, env={"PYTHONDONTWRITEBYTECODE": "1"})
+        tools = str(Path(__file__).parents[2] / "tools")
+        self.process = subprocess.Popen(command, env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": tools})
         wait_until((self.folder / "started").exists, 30)
 
     def stop(self):

@@ -1,8 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """A client for CRI, the interface that kubelet asks a runtime by: as much of it as the tests need.
 
-Messages are put together and taken apart here, so that no generated code is needed. The numbers of the fields are
-those of runtime/v1/api.proto.
+The numbers of the fields are those of runtime/v1/api.proto.
 """
 
 from __future__ import annotations
@@ -11,27 +10,13 @@ import json
 
 import grpc
 
+from ansible_collections.podwire.cni.tests.tools.protocol_buffers import field
+
 TIMEOUT = 60.0
 
 
 class CriError(Exception):
     """What the runtime answered instead."""
-
-
-def varint(number):
-    encoded = b""
-    while number > 127:
-        encoded += bytes([number & 127 | 128])
-        number >>= 7
-    return encoded + bytes([number])
-
-
-def field(number, value):
-    """Return a field of a message: a number, a truth, a text or a message."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def message(data):

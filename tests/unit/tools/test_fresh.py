@@ -86,9 +86,13 @@ def test_a_system_that_cannot_be_made_fails_and_the_others_are_tried(tmp_path, m
     assert printed.err == "no mirror\n"
 
 
+def a_run():
+    return machine.run_directory(fresh.RUNS, fresh._remove)
+
+
 @pytest.mark.parametrize("end", [None, SystemExit, KeyboardInterrupt])
 def test_a_system_is_removed_however_its_run_ends(runs, end):
-    with pytest.raises(end or ZeroDivisionError), fresh.run_directory() as directory:
+    with pytest.raises(end or ZeroDivisionError), a_run() as directory:
         (directory / "root" / "etc").mkdir(parents=True)
         assert list(runs.iterdir()) == [directory]
         raise end or ZeroDivisionError
@@ -97,14 +101,14 @@ def test_a_system_is_removed_however_its_run_ends(runs, end):
 
 def test_systems_of_runs_that_have_died_are_removed_and_live_ones_stay(runs):
     (runs / "run.dead" / "root").mkdir(parents=True)
-    with fresh.run_directory() as live, fresh.run_directory() as other:
+    with a_run() as live, machine.run_directory(fresh.RUNS, fresh._remove) as other:
         assert sorted(runs.iterdir()) == sorted([live, other])
 
 
 @pytest.mark.parametrize("number", fresh.ENDS)
 def test_a_signal_ends_the_run_and_removes_the_system(runs, monkeypatch, number):
     def tried(suite, user, commands):
-        with fresh.run_directory():
+        with a_run():
             os.kill(os.getpid(), number)
             time.sleep(30)
             yield Outcome(suite, user, "demo")

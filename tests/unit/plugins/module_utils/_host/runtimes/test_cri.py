@@ -12,23 +12,9 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri
+from ansible_collections.podwire.cni.tests.tools.protocol_buffers import field
 
 SETTINGS, PING, DATA, HEADERS = 4, 6, 0, 1
-
-
-def varint(number):
-    encoded = b""
-    while number > 127:
-        encoded += bytes([number & 127 | 128])
-        number >>= 7
-    return encoded + bytes([number])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def frame(kind, flags, payload=b""):
