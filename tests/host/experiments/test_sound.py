@@ -242,6 +242,16 @@ def test_links_of_all_kinds_work(name, generations):
     assert fault(chain, script, "1.0.0", generations["new"], real=True) == ""
 
 
+def test_a_bridge_with_containers_is_behind_the_host(generations):
+    script = """
+    ip link add pwxbr0 up type bridge; ip address add 10.88.7.1/24 dev pwxbr0; ip netns add pwxpod
+    ip link add pwxend master pwxbr0 up type veth peer name eth0 netns pwxpod; ip -n pwxpod link set eth0 up
+    """
+    said = fault([{**BRIDGE, "ipMasq": False}], script, "1.0.0", generations["new"])
+    assert said.count("Lost(") == 1
+    assert "by='kept'" in said
+
+
 @pytest.mark.parametrize("mode", ["l3", "l3s"])
 def test_ipvlans_of_layer_3_are_behind_the_host(mode, generations):
     needs("ipvlan")

@@ -312,8 +312,8 @@ class HostCopy:
         return peers
 
     def _fill_outside(self, outside: Netns) -> None:
-        peers, gateways = self._peers(), self.gateways
-        first = {family: peers.get(self.way_out(family)) for family in OUTSIDE}
+        peers, gateways, via = self._peers(), self.gateways, self.uplinks()
+        first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
         visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
 
     def _parent(self, plugin: Mapping[str, Any]) -> str:
@@ -372,7 +372,8 @@ class HostCopy:
     def route_back(self, outside: Netns, addresses: Sequence[str]) -> None:
         """Route *addresses* from outside to the host, except for those that are neighbours there."""
         via = self.uplinks()
-        subnets = [(own, prefix) for name, own, prefix in self._own_addresses() if name in self._peers()]
+        names = {name for _address, name in via.values()}
+        subnets = [(own, prefix) for name, own, prefix in self._own_addresses() if name in names]
 
         def work() -> None:
             with Dumps() as dumps:
@@ -392,7 +393,7 @@ class HostCopy:
 def _answer(
     peers: Dict[str, str], gateways: List[Gateway], first: Dict[int, Optional[str]], own: List[Tuple[str, str, int]]
 ) -> None:
-    """Have the addresses of gateways and of a neighbour, and routes back to the host and to all over its uplink."""
+    """Have the addresses of gateways and of a neighbour at the uplink, and routes to the host and, over that, to all."""
     with Dumps() as dumps:
         dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
         for name in ("ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"):
@@ -411,7 +412,7 @@ def _answer(
             if name in peers:
                 _add_route(dumps, family_of(address), address, {4: _u32(indexes[peers[name]])})
                 neighbour = next((ip for ip in _first_of(address, prefix) if ip not in {entry[1] for entry in own}), "")
-                if neighbour:
+                if neighbour and peers[name] == first.get(family_of(address)):
                     _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
         for family, peer in first.items():
             if peer in indexes:
