@@ -296,12 +296,16 @@ def sh(script: str, check: bool = True) -> str:
     return done.stdout.rstrip("\n")
 
 
+def lacks(kind: str) -> bool:
+    """Tell whether the kernel lacks a kind of link, such as ``vlan id 6``."""
+    link = "ip link add pwxa type veth; ip link add link pwxa name pwxb type"
+    return "Unknown device type" in sh(f"unshare --net sh -c '{link} {kind} 2>&1' || true")
+
+
 def needs(*kinds: str) -> None:
-    """Skip a test where the kernel lacks a kind of link, such as ``vlan id 6``."""
-    for kind in kinds:
-        link = "ip link add pwxa type veth; ip link add link pwxa name pwxb type"
-        if "Unknown device type" in sh(f"unshare --net sh -c '{link} {kind} 2>&1' || true"):
-            pytest.skip(f"the kernel has no {kind}")
+    """Skip a test where the kernel lacks one of the kinds of links."""
+    for kind in filter(lacks, kinds):
+        pytest.skip(f"the kernel has no {kind}")
 
 
 # What limits of waits are multiplied by, on a busy machine.

@@ -63,10 +63,7 @@ BOND = on_another(
 
 
 def fault(chain, script, version, plugins, real=False):
-    """Return what an experiment says of a network on a host that *script* has changed, "" if it is sound.
-
-    *real*: and which ways of packets really fail.
-    """
+    """Return what an experiment says of a network on a host changed by *script*, "" if sound; and what is *real*."""
 
     def observe():
         ways = what_happens(chain) if real else set()
@@ -169,15 +166,15 @@ SOUND = {
     ),
     "comments with brackets": ([BRIDGE], "iptables -A FORWARD -m comment --comment 'a [b] c' -j ACCEPT", "1.0.0"),
     "a name that needs quotes": ([BRIDGE], "ip link add 'pw\"x' type veth peer name pwxother", "1.0.0"),
-    "other containers, and the limit of one": (
+    "other containers, and their limits": (
         [BRIDGE],
         """
         ip link add pwxbr0 up type bridge
         for number in 1 2 3; do
           ip netns add pwxpod$number; ip link add pwxend$number type veth peer name eth0 netns pwxpod$number
           ip link set pwxend$number master pwxbr0 up
+          tc qdisc add dev pwxend$number root handle 1: tbf rate 1mbit burst 32kbit latency 400ms
         done
-        tc qdisc add dev pwxend2 root tbf rate 1mbit burst 32kbit latency 400ms
         """,
         "1.0.0",
     ),

@@ -150,13 +150,13 @@ CHAINS = {
             "vlan",
             [{"type": "vlan", "master": PARENT, "vlanId": VLAN_ID, "ipam": _HOST_LOCAL}],
             connections=(NEIGHBOUR,),
-            needs=f"vlan link {PARENT} id {VLAN_ID}",
+            needs=f"vlan id {VLAN_ID}",
         ),
         Chain(
             "ipvlan",
             [{"type": "ipvlan", "master": PARENT, "ipam": _HOST_LOCAL}],
             connections=(NEIGHBOUR,),
-            needs=f"ipvlan link {PARENT}",
+            needs="ipvlan",
         ),
         Chain(
             "dummy",

@@ -34,7 +34,7 @@ from ansible_collections.podwire.cni.tests.host.footprint.chains import (
     VLAN_ID,
     Chain,
 )
-from ansible_collections.podwire.cni.tests.host.host import Host, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import Host, lacks, sh, wait_until
 
 OUTSIDE = "pwf-ext"
 OUTER_PORT = 9000
@@ -237,16 +237,7 @@ class Site:
         """Return the kind of interface or the program that the chain needs and that is not here."""
         if self.chain.program and not shutil.which(self.chain.program):
             return self.chain.program
-        return self.chain.needs.split()[0] if self.chain.needs and self._kernel_lacks() else ""
-
-    def _kernel_lacks(self) -> bool:
-        kind, _space, more = self.chain.needs.partition(" ")
-        link, _space, more = more.partition(" ") if more.startswith("link ") else ("", "", more)
-        parent, _space, more = more.partition(" ") if link else ("", "", more)
-        where = f"link {parent} " if parent else ""
-        made = sh(f"ip link add {where}name pwf-probe type {kind} {more} && echo made", check=False)
-        sh("ip link delete pwf-probe", check=False)
-        return made != "made"
+        return self.chain.needs.split()[0] if self.chain.needs and lacks(self.chain.needs) else ""
 
     def remove(self) -> None:
         """Remove everything, in whatever state the site is."""

@@ -76,7 +76,7 @@ class KernelObject(NamedTuple):
 
     peer is of links: the index of the other end or lower device, and whether that is in another namespace, which is the
     host's in a container (index 0: a third one, where a container can choose indexes as it likes).
-    derived tells that the object is not compared: the kernel made it for another one, or it has a lifetime.
+    derived tells that the object is not compared: the kernel made or numbered it, or it has a lifetime.
     """
 
     value: Any
@@ -273,14 +273,15 @@ class _Reading:
         # One dump for all: one for a single interface costs as much.
         for raw in self._dump(_QDISCS, TRAFFIC.pack(0, 0, 0, 0, 0)):
             _family, index, handle, parent, _info = TRAFFIC.unpack_from(raw)
-            if not handle or index not in self._names or _FIRST_CHOSEN <= handle < _INGRESS:
+            if not handle or index not in self._names:
                 continue
+            derived = _FIRST_CHOSEN <= handle < _INGRESS
             parts = attributes_in(raw, TRAFFIC.size)
             kind, name = decode_text(parts.get(1)), self._name(index)
             value = {"kind": kind, "options": _settings(kind, parts.get(2, b"")).hex()}
-            self.state["qdisc", name, parent, handle] = KernelObject(value, raw, index)
-            self._read_filters(name, index, handle)
-            if kind not in _CLASSLESS:
+            self.state["qdisc", name, parent, handle] = KernelObject(value, raw, index, derived=derived)
+            self._read_filters(name, index, handle, derived)
+            if kind not in _CLASSLESS and not derived:
                 self._read_classes(name, index)
 
     def _read_classes(self, name: str, index: int) -> None:
@@ -290,7 +291,7 @@ class _Reading:
             value = {"kind": decode_text(parts.get(1)), "options": parts.get(2, b"").hex()}
             self.state["class", name, parent, handle] = KernelObject(value, raw, index)
 
-    def _read_filters(self, name: str, index: int, parent: int) -> None:
+    def _read_filters(self, name: str, index: int, parent: int, derived: bool) -> None:
         for raw in self._dump(_FILTERS, TRAFFIC.pack(0, index, 0, parent, 0)):
             _family, _index, handle, above, info = TRAFFIC.unpack_from(raw)
             parts = attributes_in(raw, TRAFFIC.size)
@@ -300,7 +301,7 @@ class _Reading:
                 continue
             shown: Any = self._u32(options) if kind == "u32" else parts[2].hex()
             value = {"kind": kind, "info": info, "options": shown}
-            self.state["filter", name, above, handle] = KernelObject(value, raw, index)
+            self.state["filter", name, above, handle] = KernelObject(value, raw, index, derived=derived)
 
     def _u32(self, options: Dict[int, bytes]) -> Dict[str, Any]:
         """Return selector, class and actions; the numbers and counters of actions are not part of them."""

@@ -46,7 +46,8 @@ _DROPPING = ("tbf", "netem")
 _TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
-_ETHERNET = 1
+# IFLA_XDP; 2 is IFLA_XDP_ATTACHED.
+_ETHERNET, _XDP = 1, 43
 _NODAD, _PERMANENT, _ONLINK, _UNICAST, _UNTAGGED = 0x02, 0x80, 4, 1, 4
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
@@ -100,15 +101,23 @@ class HostCopy:
         return link["kind"] == "bridge" or (link["kind"] == "veth" and lower is not None)
 
     def _left_out(self) -> Iterator[str]:
-        """Yield what has an effect on packets and is not copied."""
+        """Yield what has an effect on packets and is not copied, except for what limits one container."""
+        links = [(key[1], link.value["kind"], link.peer[1]) for key, link in self.state.items() if key[0] == "link"]
+        ends = {str(name) for name, kind, abroad in links if kind == "ifb" or (kind == "veth" and abroad)}
+        ends.difference_update(gateway.name for gateway in self.gateways)
         for key, found in self.state.items():
+            if device_of(key) in ends:
+                continue
             if key[0] == "filter":
                 yield "filters of traffic control are"
             elif key[0] == "qdisc" and found.value["kind"] in _DROPPING:
                 yield f"the queueing discipline {found.value['kind']} is"
             elif key[0] == "link" and found.value["kind"] == "vrf":
                 yield "VRFs are"
-            elif key[0] == "link" and _has_xdp(found):
+            elif (
+                key[0] == "link"
+                and attributes_in(attributes_in(found.raw, LINK.size).get(_XDP, b"")).get(2, b"") > b"\0"
+            ):
                 yield "XDP programs are"
 
     @cached_property
@@ -117,7 +126,9 @@ class HostCopy:
         objects = sorted(f"{key} {found.value}" for key, found in self.state.items() if key[0] not in ("neigh", "fdb"))
         sysctls = sorted(f"{key} {found.value}" for key, found in self.sysctls.items())
         up = [self.is_up(name) for name in self.links]
-        text = repr([up, objects, sysctls, sorted(self.defaults.items()), self.firewall.rules, _tools()])
+        paths = map(shutil.which, _TOOLS)
+        tools = [(path, os.path.realpath(path), os.stat(path).st_mtime_ns) if path else None for path in paths]
+        text = repr([up, objects, sysctls, sorted(self.defaults.items()), self.firewall.rules, tools])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     @property
@@ -393,7 +404,7 @@ class HostCopy:
 def _answer(
     peers: Dict[str, str], gateways: List[Gateway], first: Dict[int, Optional[str]], own: List[Tuple[str, str, int]]
 ) -> None:
-    """Have the addresses of gateways and of a neighbour at the uplink, and routes to the host and, over that, to all."""
+    """Have the addresses of gateways and of a neighbour at the uplink, and routes to the host and, over it, to all."""
     with Dumps() as dumps:
         dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
         for name in ("ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"):
@@ -430,18 +441,6 @@ def _without_ports(state: State) -> State:
             if not (is_first or name in addressed) and link.value["kind"] == "veth" and link.peer[1]:
                 others.add(str(name))
     return {key: found for key, found in state.items() if device_of(key) not in others}
-
-
-def _has_xdp(link: KernelObject) -> bool:
-    # IFLA_XDP, IFLA_XDP_ATTACHED
-    attached = attributes_in(attributes_in(link.raw, LINK.size).get(43, b"")).get(2, b"\0")
-    return attached != b"\0"
-
-
-def _tools() -> List[Any]:
-    """Return which programs make and read rules."""
-    found = [shutil.which(name) for name in _TOOLS]
-    return [(path, os.path.realpath(path), os.stat(path).st_mtime_ns) if path else None for path in found]
 
 
 def _first_of(address: str, prefix: int) -> Iterator[str]:
