@@ -122,6 +122,11 @@ SOUND = {
         """,
         "1.0.0",
     ),
+    "the host's own bridge, and no way out for the host": (
+        [{"type": "bridge", "bridge": "pwxlan", "ipam": {**LAN, "routes": DEFAULT4}}],
+        f"ip link add pwxlan up type bridge; ip link set {UPLINK} master pwxlan; ip route delete default",
+        "1.0.0",
+    ),
     "a route in another table": (
         [BRIDGE],
         """

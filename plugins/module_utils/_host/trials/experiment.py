@@ -256,7 +256,7 @@ class _Ways:
         if not any(keeps_apart(plugin) for plugin in plugins):
             flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
         for family in routed.intersection(map(family_of, ours)):
-            way_out = self._host.way_out(family)
+            way_out = self._host.way_out(family) if lan is None else lan[0]
             if way_out and not self._host.is_up(way_out):
                 why = f"the interface {way_out} of the host is down, or has no carrier"
                 self._lost.append(Lost("outside", _FAMILIES[family], "link", why))

@@ -344,7 +344,7 @@ class HostCopy:
         return ""
 
     def beside(self, plugin: Mapping[str, Any]) -> Tuple[str, int]:
-        """Return the other end, outside, of the interface that makes containers of *plugin* its neighbours, "" if none.
+        """Return the interface behind which containers of *plugin* are neighbours of what is outside, "" if none.
 
         And the ID of the VLAN that they are in there, 0 for none.
         """
@@ -353,14 +353,14 @@ class HostCopy:
             name = self._parent(plugin)
         elif not any(member_of(plugin, key) is True for key in ("isgateway", "isdefaultgateway")):
             name, vlan = bridge_of(plugin), member_of(plugin, "vlan")
-        peer = self._peers().get(name, "")
+        peer = self._peers().get(name)
         vlans = (entry for entry in self._copied("vlan", 1) if self._ends.get(str(entry[0][1])) == peer)
         untagged = [key[2] for key, link in vlans if link.value["flags"] & _UNTAGGED]
-        return peer, vlan if isinstance(vlan, int) and vlan not in untagged else 0
+        return name if peer else "", vlan if isinstance(vlan, int) and vlan not in untagged else 0
 
     def be_neighbour(self, outside: Netns, lan: Tuple[str, int], ours: Sequence[str], gateways: Sequence[str]) -> None:
         """Have the *gateways* of a network outside, in a *lan* from :meth:`beside`, and route our addresses there."""
-        peer, vlan = lan
+        peer, vlan = self._peers()[lan[0]], lan[1]
         own = {entry[1] for entry in self._own_addresses()}
 
         def work() -> None:
