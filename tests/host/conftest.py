@@ -32,13 +32,17 @@ nft list ruleset 2>/dev/null | grep -E '^table|comment' || true
 
 
 def pytest_collection_modifyitems(config, items):
-    """With PODWIRE_SAMPLE, as in the gate, run each test with one generation of plugins, which depends on its name."""
+    """With PODWIRE_SAMPLE, as in the gate, run each test with one generation of plugins, and one containerd of several.
+
+    Which depends on its name.
+    """
     if not os.environ.get("PODWIRE_SAMPLE"):
         return
     alternatives = defaultdict(list)
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        others = sorted((name, str(value)) for name, value in parameters.items() if name != "generation")
+        given = (entry for entry in parameters.items() if entry[0] not in ("generation", "newer"))
+        others = sorted((name, str(value)) for name, value in given)
         alternatives[item.path, item.originalname, str(others)].append(item)
     kept = {same[zlib.crc32(repr(name[1:]).encode()) % len(same)].nodeid for name, same in alternatives.items()}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
@@ -102,7 +106,14 @@ def work(tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runtimes(settings):
+def newer(request, settings) -> list[str]:
+    """The containerd that is newer than 1.6, if a test has one: the Debian suite that it comes from, or None."""
+    suite = getattr(request, "param", None)
+    return [path for path in settings["cni_test_containerds"] if Path(path).name == suite]
+
+
+@pytest.fixture(scope="module")
+def runtimes(settings, newer):
     """A real containerd, which runs, and a real podman, as if installed, with the plugins of the older generation.
 
     Return a function that runs a command of tests/real/runtimes/installed.py, and returns what it prints.
@@ -128,7 +139,7 @@ def runtimes(settings):
             cp --no-preserve=ownership {settings["cni_test_plugins_old"]}/* /opt/cni/bin/
             """
         )
-        run("install", settings["cni_test_runtimes"])
+        run("install", settings["cni_test_runtimes"], *newer)
         run("start")
         yield run
     finally:

@@ -362,4 +362,4 @@ def no_forwarding():
     Path("/proc/sys/net/ipv4/ip_forward").write_text("0")
 
 
-HERRINGS = [unused_network, backup, broken_unused_plugin, leases_of_another_network, ignored_drop_in, no_forwarding]
+HERRINGS = [unused_network, backup, broken_unused_plugin, leases_of_another_network, no_forwarding, ignored_drop_in]

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""A node with a real containerd 1.6, which tests break."""
+"""A node with a real containerd, which tests break."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ import broken
 
 
 @pytest.fixture(scope="module")
-def node(host, runtimes, generations):
+def node(host, runtimes, newer, generations):
     """The node: ``explain`` returns cni_info's readiness of containerd, ``runtimes`` controls it."""
     fake = Path("/run/home/readiness-fake")
     shutil.copy("/bin/bash", fake)
     script = Path("/run/home/readiness.bash")
     shutil.copy(Path(__file__).parent / "plugin.bash", script)
 
+    name = "containerd-2.1" if newer else "containerd-1.6"
+
     def readiness():
         return host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": str(script)})["readiness"]
 
     def explain():
         found = readiness()
-        [row] = [one for one in found["runtimes"] if one["runtime"] == "containerd-1.6"]
-        own = [one for one in found["obstacles"] if one["runtime"] == "containerd-1.6"]
+        [row] = [one for one in found["runtimes"] if one["runtime"] == name]
+        own = [one for one in found["obstacles"] if one["runtime"] == name]
         return SimpleNamespace(row=row, obstacles=own, errors=[one for one in own if one["level"] == "error"])
 
     return SimpleNamespace(

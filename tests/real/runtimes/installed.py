@@ -1,7 +1,8 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Makes a real containerd and a real podman usable as if installed, as root in a namespace of tests/private.sh.
 
-    installed.py install PACKAGES    as if the packages unpacked in PACKAGES were installed; both read /etc/cni/net.d
+    installed.py install PACKAGES…   as if the packages unpacked there were installed, the last of each program; both
+                                     runtimes read /etc/cni/net.d
     installed.py start               start containerd, wait until it answers
     installed.py stop [SIGKILL]      end it; its containers go on
     installed.py pod NAME            run a pod sandbox by CRI and print its id
@@ -14,6 +15,7 @@ podman is called as `podman`, `ctr` as `ctr`, both with the image localhost/podw
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -52,8 +54,10 @@ crun = ["{CRUN}"]
 network_backend = "cni"
 cni_plugin_dirs = ["/opt/cni/bin"]
 """
+# Newer containerds would prefer the plugins of Debian, which the machine may have.
+CNI_CONFIG = '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "/opt/cni/bin"\n'
 FILES = {
-    "/etc/containerd/config.toml": "version = 2\n" + CRI_CONFIG % CRUN,
+    "/etc/containerd/config.toml": "version = 2\n" + CRI_CONFIG % CRUN + CNI_CONFIG,
     "/etc/containers/containers.conf": PODMAN_CONFIG,
     "/etc/containers/policy.json": '{"default": [{"type": "insecureAcceptAnything"}]}\n',
     "/etc/containers/storage.conf": '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\n'
@@ -84,16 +88,16 @@ def wait_for(what, condition):
 # --- installation
 
 
-def install(packages):
+def install(*unpacked):
     os.makedirs(STATE)
     # An overlay cannot lie on an overlay, as which /run and /var/lib are there; and root runs only what root owns.
     command("mount", "-t", "tmpfs", "-o", "mode=0755", "podwire-runtimes", STATE)
-    for folder in ("bin", "lib"):
-        # Packages of before the merge of / and /usr have a part there.
-        for place in (folder, "usr/" + folder):
-            source = os.path.join(packages, place)
-            if os.path.isdir(source):
-                shutil.copytree(source, f"{PACKAGES}/usr/{folder}", symlinks=True, dirs_exist_ok=True)
+    # Packages of before the merge of / and /usr have a part in /.
+    for packages, place in itertools.product(unpacked, ("bin", "usr/bin", "lib", "usr/lib")):
+        source = os.path.join(packages, place)
+        if os.path.isdir(source):
+            target = f"{PACKAGES}/usr/{os.path.basename(place)}"
+            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
     command("mount", "-t", "overlay", "-o", f"lowerdir={PACKAGES}/usr:/usr", "podwire-runtimes", "/usr")
     for path in OWN:
         os.makedirs(path, exist_ok=True)

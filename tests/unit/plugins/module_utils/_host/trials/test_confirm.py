@@ -191,22 +191,11 @@ def test_the_host_is_examined_once_for_all_runtimes(ready_host, monkeypatch):
         another.pid, another.address = number, "/run/containerd.sock"
         runtimes.append(another)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: runtimes)
-    made, make = [], readiness.Readiness.__init__
-    examined, examine = [], readiness.Readiness.of
-
-    def counted(self, *arguments):
-        made.append(self)
-        make(self, *arguments)
-
-    def of(self, runtime):
-        examined.append(runtime)
-        return examine(self, runtime)
-
-    monkeypatch.setattr(readiness.Readiness, "__init__", counted)
-    monkeypatch.setattr(readiness.Readiness, "of", of)
-    assert ready_host.confirm() == (True, [])
-    assert examined == runtimes
-    assert len(made) == 1
+    tried = []
+    monkeypatch.setattr(readiness, "try_networks", lambda subjects: tried.append(subjects) or [Observation("unknown")])
+    answer, told = ready_host.confirm()
+    assert (answer, len(told)) == (None, 3)
+    assert [subject.name for [subject] in tried] == ["fleet"]
 
 
 @pytest.mark.parametrize("name", ["nomad", "podman"])

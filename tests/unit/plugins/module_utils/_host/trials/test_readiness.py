@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -219,7 +220,7 @@ def test_an_older_state_is_a_warning_and_another_network_an_error(ready_host):
 def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, monkeypatch):
     (ready_host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
     assert ready_host.levels() == []
-    monkeypatch.setattr(readiness, "_is_read_only", lambda path: True)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
     assert ready_host.levels() == [("error", "ip_forward")]
 
 
