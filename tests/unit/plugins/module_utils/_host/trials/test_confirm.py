@@ -72,11 +72,6 @@ def ready_host(tmp_path, monkeypatch):
     return made
 
 
-def test_what_is_loaded_as_foretold_is_confirmed(ready_host):
-    ready_host.answers = [CriStatus(True, "", ["fleet"])]
-    assert ready_host.confirm() == (True, [])
-
-
 def test_a_runtime_gets_some_time(ready_host):
     ready_host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"], CHAIN)]
     assert ready_host.confirm() == (True, [])

@@ -130,13 +130,6 @@ def test_the_networks_of_all_runtimes_are_tried_at_once_and_each_once(ready_host
     assert set(map(repr, kept)) == set(map(repr, subjects))
 
 
-def test_a_host_without_an_obstacle_is_ready(ready_host):
-    found = ready_host.explain()
-    assert (found["ready"], found["obstacles"]) == (True, [])
-    [row] = found["runtimes"]
-    assert (row["ready"], row["network"], row["status"][0]["state"]) == (True, "pods", "unknown")
-
-
 def test_a_network_that_could_not_be_tried_is_not_known_to_be_ready(ready_host):
     ready_host.observation = Observation("no private namespaces: No space left on device")
     found = ready_host.explain()
@@ -238,14 +231,6 @@ def test_the_worst_comes_first_and_then_the_order_of_an_add(ready_host):
     ready_host.answer = CriStatus(True, "", ["other"])
     levels = ready_host.levels()
     assert levels == [("error", "no_dhcp_daemon"), ("error", "not_loaded"), ("warning", "bridge_netfilter")]
-
-
-def test_a_version_that_the_runtime_does_not_understand(ready_host):
-    ready_host.containerd.name, ready_host.containerd.profile = "containerd-1.7", Runtime("containerd-1.7").profile
-    ready_host.write(BRIDGE, version="1.1.0")
-    assert ("error", "unsupported_by_runtime") in ready_host.levels()
-    ready_host.write(BRIDGE, version="1.0.0")
-    assert ready_host.levels() == []
 
 
 @pytest.mark.parametrize(("name", "codes"), [("dockershim-1.9", []), ("dockershim", ["missing_plugin"] * 3)])
