@@ -77,21 +77,6 @@ DRIFT = [
 ]
 
 
-def test_drift_is_seen_and_put_back(attach, change, see, as_added, detach):
-    attachment = mapped("pwademo")
-    (first,) = attach(attachment)["attachments"]
-    for script, difference in [("ip link set $port nomaster", "no longer a port of pwademo0"), *DRIFT]:
-        do(script)
-        see(attachment, difference, "kernel")
-        # A flushed chain has lost rules that networks share, too, which is a step of its own.
-        results = change([attachment], None, ["repaired"], on_drift="repair")
-        steps = {(step["kind"], step["class"]) for step in results.run["actions"]}
-        assert steps == {("repair", "safe")}, script
-        assert results.run["attachments"][0]["result"] == first["result"]
-        as_added()
-    detach(attachment)
-
-
 def test_drift_without_a_footprint_is_seen_and_repaired(attach, change, see, as_added, detach, forget_footprints):
     """One kind after the other, because each ADD with both families and port mappings takes long."""
     attachment = mapped("pwademo")

@@ -75,6 +75,33 @@ def test_the_fault_is_named_and_nothing_else(node, fault, herring):
     evidence.follow(fault, error)
 
 
+# What is done to an installed plugin, and the code of the error.
+OVERWRITTEN = {
+    "a script that fails": ("printf '#!/bin/sh\\nexit 1\\n' > {path}", "plugin_failed"),
+    "a text": ("echo nothing of use > {path}; truncate -s 4096 {path}", "not_a_program"),
+    "cut": ("truncate -s 8192 {path}", "plugin_failed"),
+    "not executable": ("chmod 0644 {path}", "not_executable"),
+    "another plugin": ("cp {other} {path}", ""),
+}
+
+
+@pytest.mark.parametrize("name", ["bridge", "host-local"])
+@pytest.mark.parametrize("how", OVERWRITTEN)
+def test_a_plugin_that_is_not_what_was_installed_is_the_first_cause(node, name, how):
+    (script, code), path = OVERWRITTEN[how], broken.BIN_DIR / name
+    other = node.old / ("bridge" if name == "host-local" else "host-local")
+    sh(f"rm {broken.BIN_DIR}/bridge {broken.BIN_DIR}/host-local")
+    node.host.run("cni_plugins", src=str(node.old), remote_src=True, plugins=["bridge", "host-local"])
+    sh(script.format(path=path, other=other))
+    found = node.explain()
+    assert found.row["ready"] is False, found
+    [first] = found.errors
+    assert first == found.obstacles[0]
+    assert first["code"] == code or not code
+    assert str(path) in (first["remedy"] if not code else first["message"])
+    assert "install" in first["remedy"] or code == "not_executable"
+
+
 def test_a_plugin_that_talks_to_a_daemon_is_not_known_to_be_ready(node):
     shutil.copy(node.fake, broken.BIN_DIR / "cilium-cni")
     broken.write("10-pods.conflist", {"type": "cilium-cni"})

@@ -124,7 +124,9 @@ class PluginBatch:
             if change.kind != RESTORE or change.target is None:
                 continue
             if "link" in change.target:
-                change.staged = _stage_link(directory, change)
+                temp = f".{change.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
+                os.symlink((change.target or {})["link"], temp, dir_fd=directory.fd)
+                change.staged = Staged(directory, temp, change.name)
             else:
                 with self.manifest.kept(_sha256(change)) as stream:
                     change.staged = stage(directory, change.name, stream, _attributes(change))
@@ -223,12 +225,6 @@ def _stage_new(directory: Directory, change: PluginChange, stream: BinaryIO) -> 
     attributes = _attributes(change)
     os.chown(path, attributes.uid, attributes.gid)
     os.chmod(path, attributes.mode)
-
-
-def _stage_link(directory: Directory, change: PluginChange) -> Staged:
-    temp = f".{change.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
-    os.symlink((change.target or {})["link"], temp, dir_fd=directory.fd)
-    return Staged(directory, temp, change.name)
 
 
 def _set_attributes(directory: Directory, change: PluginChange) -> None:

@@ -93,7 +93,8 @@ class PluginsPlan(Plan):
         from .batch import ACTIONS, INSTALL, REMOVE, REPLACE
 
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
-            self._add_directory(self.store.bin_dir)
+            state, make = {"mode": "0755", "owner": "0:0"}, partial(make_directory, self.store.bin_dir, 0o755)
+            self.add(Step("make_directory", self.store.bin_dir, SAFE, None, state, make, reason="does not exist"))
         target, releases = change.target, self._releases(change)
         # Releases that are equal do not tell the files apart.
         alike = releases[0] == releases[1] and change.kind not in (INSTALL, REMOVE)
@@ -115,11 +116,6 @@ class PluginsPlan(Plan):
         self._note(change.name, (target or {}).get("sha256"), self._versions(change), ACTIONS[change.kind])
         # The answers to VERSION while the plan is applied become part of it.
         change.report = self._report[change.name]
-
-    def _add_directory(self, path: str) -> None:
-        state = {"mode": "0755", "owner": "0:0"}
-        action = partial(make_directory, path, 0o755)
-        self.add(Step("make_directory", path, SAFE, None, state, action, reason="does not exist"))
 
     def _releases(self, change: PluginChange) -> Tuple[str, str]:
         """Return the releases of the present file and of the one after the change, "" for one that is not known."""

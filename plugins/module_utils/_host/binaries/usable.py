@@ -101,8 +101,13 @@ class Binaries:
         if error.code == "unsafe_permissions" and status.st_uid == 0 and not status.st_mode & 0o022:
             # The permissions of the directory are the problem.
             return False
-        if error.code != "plugin_failed":
-            return True
+        return error.code != "plugin_failed" or self.is_replaced(path)
+
+    def is_replaced(self, path: str) -> bool:
+        """Tell whether the file at *path*, which is managed, has another content than was installed."""
+        entry = self._view.manifest.binaries.get(path)
+        if entry is None or entry["gone"]:
+            return False
         with open(path, "rb") as stream:
             return bool(digest_of(stream) != entry["sha256"])
 

@@ -73,7 +73,9 @@ class Pods:
                 file = open_record(path, 0)
             except BlockingIOError:
                 # An ADD or DEL runs, which is a sign of life.
-                covered.update(self._of_container(os.path.basename(path).partition(":")[0]))
+                container_id = os.path.basename(path).partition(":")[0]
+                known = [one.key for one in self.contents.entries if one.key]
+                covered.update([key for key in known if key.container_id == container_id])
                 continue
             except CacheError:
                 continue
@@ -91,9 +93,6 @@ class Pods:
         wanted = [candidate for candidate in found if self.settings.wants(candidate.network)]
         self.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
         return [candidate for candidate in wanted if candidate.reason != "live"]
-
-    def _of_container(self, container_id: str) -> List[Key]:
-        return [one.key for one in self.contents.entries if one.key and one.key.container_id == container_id]
 
     def _record(self, path: str, record: PodRecord, keys: Sequence[Key], since: float) -> Candidate:
         entries: Dict[Key, CachedAttachment] = {one.key: one for one in self.contents.entries if one.key is not None}

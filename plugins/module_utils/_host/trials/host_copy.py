@@ -181,7 +181,9 @@ class HostCopy:
         self._put_all("addr")
         self._put_all("neigh")
         self._put_routes()
-        self._fill_outside(outside)
+        peers, gateways, via = self._peers(), self.gateways, self.uplinks()
+        first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
+        visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
         self.doubts += self.firewall.restore()
 
     def _tolerate(self, what: str, put: Callable[..., None], *arguments: Any) -> None:
@@ -321,11 +323,6 @@ class HostCopy:
             if self.state["link", name].value["master"]:
                 peers.setdefault(self.state["link", name].value["master"], end)
         return peers
-
-    def _fill_outside(self, outside: Netns) -> None:
-        peers, gateways, via = self._peers(), self.gateways, self.uplinks()
-        first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
-        visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
 
     def _parent(self, plugin: Mapping[str, Any]) -> str:
         kind = kind_of(plugin)

@@ -125,7 +125,8 @@ class Readiness:
             understood = all(found.code != "unsupported_by_runtime" for found in of_network)
             if answer.state == NOT_READY and understood:
                 of_network.append(_not_ready(network, answer))
-            of_network += shown_by(observation, network, any(found.level == ERROR for found in of_network))
+            explained = any(found.level == ERROR for found in of_network)
+            of_network += shown_by(observation, network, explained, _replaced(observation, network, binaries))
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
         if runtime.name == "podman":
             obstacles += self.pools.of_stopped(runtime.verdict.networks)
@@ -285,19 +286,32 @@ def _not_ready(network: Network, answer: PluginsStatus) -> Finding:
     return obstacle("status_not_ready", text, evidence, remedy, file=file)._replace(network=network.name)
 
 
-def shown_by(observation: Observation, network: Network, explained: bool) -> Iterator[Finding]:
-    """Yield what an experiment has shown; *explained*: why an ADD fails is said already."""
+def _replaced(seen: Observation, network: Network, binaries: Binaries) -> str:
+    """Return which plugins, up to the one that has failed, are not what was installed ("" if all else is explained)."""
+    paths: List[str] = []
+    if seen.failed is None and all(lost.by for lost in seen.lost):
+        return ""
+    for plugin in network.plugins:
+        paths += [found_plugin(name, binaries.bin_dirs) for _pointer, name in named_plugins(plugin)]
+        if seen.failed is not None and seen.failed.plugin == text_of(plugin, "type"):
+            break
+    return ", ".join(path for path in dict.fromkeys(paths) if path and binaries.is_replaced(path))
+
+
+def shown_by(observation: Observation, network: Network, explained: bool, replaced: str = "") -> Iterator[Finding]:
+    """Yield what it has shown; *explained*: why ADD fails is said. *replaced*: plugins that are not those installed."""
     file = network.file.path
-    findings = []
-    if observation.failed is not None and not (explained and observation.failed.verb == "ADD"):
-        findings.append(_failure(observation.failed, network))
+    failed, findings = observation.failed, []
+    unexplained = [_failure(failed, network)] if failed and not (explained and failed.verb == "ADD") else []
     # What nothing explains may be for what could not be copied.
     losses = [lost for lost in observation.lost if lost.by or not observation.unknown]
     kept = [lost for lost in losses if lost.by == KEPT]
     findings += [_kept(kept, network)] if kept else []
     losses = [lost for lost in losses if lost.by != KEPT]
     causes = dict.fromkeys(lost.why for lost in losses)
-    findings += [_loss([lost for lost in losses if lost.why == why], network) for why in causes]
+    for why in causes:
+        alike = [lost for lost in losses if lost.why == why]
+        (findings if alike[0].by else unexplained).append(_loss(alike, network))
     if observation.left:
         text = f"DEL of the network {network.name!r} leaves something behind"
         remedy = "update the plugins; podwire.cni.cni_gc collects what containers leave"
@@ -306,7 +320,10 @@ def shown_by(observation: Observation, network: Network, explained: bool) -> Ite
         text = f"it is not known whether the network {network.name!r} works: {observation.unknown}"
         evidence = "no container was tried in a copy of this host, or not all of it is copied"
         findings.append(obstacle("not_tried", text, evidence, "try it with a container", INFO)._replace(decides=False))
-    for finding in findings:
+    if replaced:
+        remedy = f"install {replaced} again (podwire.cni.cni_plugins), which is not what it has installed"
+        unexplained = [finding._replace(remedy=remedy) for finding in unexplained]
+    for finding in [*unexplained, *findings]:
         yield finding._replace(network=network.name, file=file)
 
 

@@ -106,7 +106,8 @@ class Rehearsal:
 
     def _why_never(self) -> str:
         for plugin in self._attached.config.plugins:
-            why = _why_not_plugin(plugin.network)
+            why = f"it is not known what the plugin {plugin.type} needs and changes"
+            why = why_not_apart(plugin.network) if plugin.type in REFERENCE else why
             ipam = text_of(object_of(plugin.network, "ipam"), "type")
             if not why and self._is_new and ipam not in ("", "host-local", "static"):
                 why = f"only an ADD tells which addresses {ipam} gives"
@@ -119,7 +120,9 @@ class Rehearsal:
 
     def _why_not_now(self, written: Optional[float]) -> str:
         """Return why the binaries are not those of the ADD, "" if they are."""
-        for name in _types([plugin.network for plugin in self._attached.config.plugins]):
+        # Unknown IPAM plugins are replaced.
+        names = types_of([plugin.network for plugin in self._attached.config.plugins])
+        for name in sorted({name if name in REFERENCE else "static" for name in names}):
             if name in self._replaced:
                 continue
             try:
@@ -291,18 +294,6 @@ class Rehearsal:
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
             found.device = self._attached.key.ifname
         return found
-
-
-def _why_not_plugin(plugin: Mapping[str, Any]) -> str:
-    """Return why a plugin of a chain cannot be rehearsed, "" if it can."""
-    kind = text_of(plugin, "type")
-    return why_not_apart(plugin) if kind in REFERENCE else f"it is not known what the plugin {kind} needs and changes"
-
-
-def _types(plugins: Sequence[Dict[str, Any]]) -> List[str]:
-    """Return the plugins that a rehearsal runs: unknown IPAM plugins are replaced."""
-    found = {name if name in REFERENCE else "static" for name in types_of(list(plugins))}
-    return sorted(found)
 
 
 def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:

@@ -476,19 +476,16 @@ class Trier:
         """Undo an ADD that was interrupted at any point."""
         try:
             cached = self._verbs.store.read(given.key).attached
-            self._take_back(cached or given, given.netns)
+            self.take_back(cached or given, given.netns)
         except HostError:
             # Its record stays, so that the next run can undo it.
             return
 
-    def take_back(self, attached: Attached) -> None:
+    def take_back(self, attached: Attached, netns: str = "") -> None:
         """Undo what a killed run has left. Raises HostError ``del_failed``; then it stays for the next run.
 
         Without a namespace, the plugin bridge leaves its rules, so DEL alone is not enough.
         """
-        self._take_back(attached, "")
-
-    def _take_back(self, attached: Attached, netns: str) -> None:
         self._drop_remains([self._verbs.detach(attached, netns)])
         self._verbs.store.remove(attached.key)
 

@@ -61,10 +61,6 @@ def test_a_loader_that_does_not_exist(plugin):
     assert "/xxxx" in found.message
 
 
-def test_a_table_of_a_program_that_is_cut_off_is_no_loader():
-    assert plugin_files._loader(b"\x7fELF\x02\x01" + b"\xff" * 58) == ""
-
-
 @pytest.mark.parametrize(
     ("enforcing", "label", "expected"),
     [
