@@ -77,6 +77,18 @@ DRIFT = [
 ]
 
 
+def test_drift_is_put_back(attach, change, as_added, detach):
+    attachment = mapped("pwademo")
+    (first,) = attach(attachment)["attachments"]
+    for script in ("ip link set $port nomaster", *dict(DRIFT)):
+        do(script)
+        results = change([attachment], None, ["repaired"], on_drift="repair")
+        assert {(step["kind"], step["class"]) for step in results.run["actions"]} == {("repair", "safe")}, script
+        assert results.run["attachments"][0]["result"] == first["result"]
+        as_added()
+    detach(attachment)
+
+
 def test_drift_without_a_footprint_is_seen_and_repaired(attach, change, see, as_added, detach, forget_footprints):
     """One kind after the other, because each ADD with both families and port mappings takes long."""
     attachment = mapped("pwademo")

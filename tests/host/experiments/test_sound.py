@@ -23,6 +23,10 @@ LAN6 = {**LEASES, "subnet": "2001:db8::/64", "rangeStart": "2001:db8::100", "gat
 PODS = {**LEASES, "subnet": "10.88.7.0/24", "routes": DEFAULT4}
 ONE = {"rangeStart": "10.88.7.9", "rangeEnd": "10.88.7.9"}
 BRIDGE = {"type": "bridge", "bridge": "pwxbr0", "isGateway": True, "ipMasq": True, "ipam": PODS}
+ON_LAN = {"type": "bridge", "bridge": "pwxlan", "ipam": {**LAN, "routes": DEFAULT4}}
+FILTERING = f"""
+ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
+bridge vlan add dev {UPLINK} vid 5"""
 NO_FORWARDING = "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0"
 
 
@@ -114,7 +118,7 @@ SOUND = {
     "macvlan, another router": ([macvlan({**LAN, "gateway": "192.0.2.254", "routes": DEFAULT4})], "", "1.0.0"),
     "a device": ([{"type": "host-device", "device": UPLINK}], "", "1.0.0"),
     "the host's own bridge": (
-        [{"type": "bridge", "bridge": "pwxlan", "ipam": {**LAN, "routes": DEFAULT4}}],
+        [ON_LAN],
         f"""
         ip link add pwxlan type bridge; ip link set {UPLINK} master pwxlan; ip link set pwxlan up
         ip address add 192.0.2.8/24 dev pwxlan; ip address flush dev {UPLINK}; ip route replace default via 192.0.2.1
@@ -123,7 +127,7 @@ SOUND = {
         "1.0.0",
     ),
     "the host's own bridge, and no way out for the host": (
-        [{"type": "bridge", "bridge": "pwxlan", "ipam": {**LAN, "routes": DEFAULT4}}],
+        [ON_LAN],
         f"ip link add pwxlan up type bridge; ip link set {UPLINK} master pwxlan; ip route delete default",
         "1.0.0",
     ),
@@ -202,22 +206,8 @@ SOUND = {
 OTHER_KINDS = {
     "vlan": (["vlan id 6"], [vlan({**LAN, "routes": DEFAULT4})], TAGGED),
     "vlan, IPv6": (["vlan id 6"], [vlan({**LAN6, "routes": DEFAULT6})], TAGGED),
-    "vlan on a bridge": (
-        ["vlan id 6"],
-        [{"type": "bridge", "bridge": "pwxlan", "vlan": 5, "ipam": {**LAN, "routes": DEFAULT4}}],
-        f"""
-        ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
-        bridge vlan add dev {UPLINK} vid 5; {TAGGED}
-        """,
-    ),
-    "vlan on a bridge, untagged outside": (
-        ["vlan id 6"],
-        [{"type": "bridge", "bridge": "pwxlan", "vlan": 5, "ipam": {**LAN, "routes": DEFAULT4}}],
-        f"""
-        ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
-        bridge vlan add dev {UPLINK} vid 5 pvid untagged
-        """,
-    ),
+    "vlan on a bridge": (["vlan id 6"], [{**ON_LAN, "vlan": 5}], f"{FILTERING}; {TAGGED}"),
+    "vlan on a bridge, untagged outside": (["vlan id 6"], [{**ON_LAN, "vlan": 5}], f"{FILTERING} pvid untagged"),
     "vlan on a bridge that has the gateway": (["vlan id 6"], [{**BRIDGE, "vlan": 5}], ""),
     "vlan on a bridge whose gateway the host has": (
         ["vlan id 6"],
