@@ -41,6 +41,7 @@ _RENDERED = re.compile(
 )
 # JSON in them is an example, or part of a program.
 NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".nix", ".js", ".ts", ".py", ".go", ".sh")
+_LINK = re.compile(r"[\w.+@-]*(/[\w.+@-]+)+")  # A symbolic link, as git writes it where it makes none.
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
@@ -57,15 +58,14 @@ def problems_of(path: str) -> list[Finding]:
     ending = extension(os.path.basename(name))
     is_in_directory = os.path.basename(os.path.dirname(path)) == "net.d"
     certain = masked(text)
-    starts_json = certain.text.lstrip("\ufeff \t\r\n").startswith("{")
     is_manifest = not ending and not text.startswith("#!") and re.search(rf"^\s*kind: {KIND}\s*$", text, re.MULTILINE)
     if ending in MANIFESTS or is_manifest:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
-        return _network(path, text)
+        return [] if _LINK.fullmatch(text) else _network(path, text)
     if (problems := fragment_problems(text, path, name)) is not None:
         return problems
-    if not starts_json or ending in NO_JSON:
+    if ending in NO_JSON or not certain.text.lstrip("\ufeff \t\r\n").startswith("{"):
         return []
     try:
         document = TemplateSource(certain.text, bool(certain.open)).document()

@@ -83,6 +83,7 @@ def test_the_network_in_a_manifest_has_its_place_in_the_file(run):
         ("package.json", {"name": "web", "version": "1"}),
         ("list.json", "[1, 2]"),
         ("broken.json", "{"),
+        ("net.d/87-podman-bridge.conflist", "/etc/static/cni/net.d/87-podman-bridge.conflist"),
         ("pods.yaml", MANIFEST.replace("NetworkAttachmentDefinition", "Pod").replace("cniVersion", "version")),
     ],
 )
