@@ -24,9 +24,8 @@ PODS = {**LEASES, "subnet": "10.88.7.0/24", "routes": DEFAULT4}
 ONE = {"rangeStart": "10.88.7.9", "rangeEnd": "10.88.7.9"}
 BRIDGE = {"type": "bridge", "bridge": "pwxbr0", "isGateway": True, "ipMasq": True, "ipam": PODS}
 ON_LAN = {"type": "bridge", "bridge": "pwxlan", "ipam": {**LAN, "routes": DEFAULT4}}
-FILTERING = f"""
-ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan
-bridge vlan add dev {UPLINK} vid 5"""
+FILTERED = f"ip link add pwxlan up type bridge vlan_filtering 1; ip link set {UPLINK} master pwxlan"
+FILTERING = f"{FILTERED}; bridge vlan add dev {UPLINK} vid 5"
 NO_FORWARDING = "sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0"
 
 
@@ -60,10 +59,8 @@ ip -n {WORLD} address flush dev up1 scope global; ip -n {WORLD} link add link up
 ip -n {WORLD} address add 192.0.2.1/24 dev up1.5; ip -n {WORLD} address add 2001:db8::1/64 dev up1.5 nodad
 """
 ON_VLAN = TAGGED + on_another("pwx.5", f"ip link add link {UPLINK} name pwx.5 up type vlan id 5")
-BOND = on_another(
-    "pwxbond",
-    f"ip link add pwxbond up type bond; ip link set {UPLINK} down; ip link set {UPLINK} master pwxbond",
-)
+IN_BOND = f"ip link add pwxbond up type bond; ip link set {UPLINK} down; ip link set {UPLINK} master pwxbond"
+BOND = on_another("pwxbond", IN_BOND)
 
 
 def fault(chain, script, version, plugins, real=False):
