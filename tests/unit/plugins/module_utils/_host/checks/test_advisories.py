@@ -137,6 +137,7 @@ def test_the_release_of_a_binary(monkeypatch, tmp_path, about, package, release)
     for name in names:
         (tmp_path / name).touch()
     asked = []
+    pluginrelease._packages_beside.cache_clear()
     monkeypatch.setattr(pluginrelease, "check_executable", lambda path: path)
     monkeypatch.setattr(process, "run_program", lambda *args: process.Ended(b"", about, "", 0, False))
     packages = {name: Package("cni", package, DPKG) for name in names} if package else {}
