@@ -10,6 +10,7 @@ from ansible_collections.podwire.cni.tests.host.conftest import (  # noqa: F401 
     _private,
     generations,
     host,
+    newer,
     runtimes,
     settings,
 )

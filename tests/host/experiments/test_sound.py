@@ -53,7 +53,6 @@ def on_another(name, link):
     """
 
 
-# What is outside has its addresses in the VLAN.
 TAGGED = f"""
 ip -n {WORLD} address flush dev up1 scope global; ip -n {WORLD} link add link up1 name up1.5 up type vlan id 5
 ip -n {WORLD} address add 192.0.2.1/24 dev up1.5; ip -n {WORLD} address add 2001:db8::1/64 dev up1.5 nodad
