@@ -131,7 +131,7 @@ def test_several_documents_and_lists():
         (
             {"metadata": {"name": "a", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "nic"}}},
             "nad_spec",
-            "warning",
+            "info",
             "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName",
         ),
     ],
