@@ -57,7 +57,7 @@ cni_plugin_dirs = ["/opt/cni/bin"]
 # Newer containerds would prefer the plugins of Debian, which the machine may have.
 CNI_CONFIG = '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "/opt/cni/bin"\n'
 FILES = {
-    "/etc/containerd/config.toml": "version = 2\n" + CRI_CONFIG % CRUN + CNI_CONFIG,
+    "/etc/containerd/config.toml": "version = 2\n" + CRI_CONFIG % CRUN,
     "/etc/containers/containers.conf": PODMAN_CONFIG,
     "/etc/containers/policy.json": '{"default": [{"type": "insecureAcceptAnything"}]}\n',
     "/etc/containers/storage.conf": '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\n'
@@ -107,7 +107,7 @@ def install(*unpacked):
     for path, text in [*FILES.items(), (CRUN, crun_script(PACKAGES))]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as stream:
-            stream.write(text)
+            stream.write(text + (CNI_CONFIG if len(unpacked) > 1 and path.endswith("/config.toml") else ""))
     os.chmod(CRUN, 0o755)
     image.write(ARCHIVE, PACKAGES + "/usr/bin/busybox")
     output("podman", "load", "--quiet", "--input", ARCHIVE)
