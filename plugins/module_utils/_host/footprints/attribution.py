@@ -19,14 +19,13 @@ from ..addresses import is_in
 from ..firewall.chains import CHAIN, jumps_of
 from ..kernel.objects import BY_KERNEL, LINK, ObjectKey, State
 from ..kernel.sysctls import GLOBAL
-from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES
+from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, device_of
 from .rule_owners import RuleOwners, is_of_container
 
 Owner = Tuple[str, ...]
 SHARED: Owner = ()
 """The owner of what all networks share. That of a network's objects is its name, that of an attachment its key."""
 
-_ROUTE_DEVICE = 7
 _WORD = re.compile(r"[\w.:-]+")
 # Chains and tables that a daemon keeps as it wants them.
 _OF_DAEMONS = re.compile(r"[^/]*/(KUBE-|DOCKER|cali-|CILIUM|FLANNEL|LIBVIRT_)|firewalld/|kube-proxy/", re.IGNORECASE)
@@ -106,7 +105,7 @@ class Attribution:
         """
         found: Dict[ObjectKey, Owner] = {}
         for key, value in changed.items():
-            device = str(key[_ROUTE_DEVICE]) if key[0] == "route" else str(key[1]) if key[0] in ON_INTERFACES else ""
+            device = device_of(key)
             owner = self._ends.get(device) or (self._routed(key) if key[0] == "route" else self._named_in(key, value))
             if owner is None and device:
                 owner = self._on_interface(device, key, value)

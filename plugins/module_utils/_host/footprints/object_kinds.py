@@ -306,6 +306,13 @@ def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:
     return found
 
 
+def device_of(key: ObjectKey) -> str:
+    """Return the name of the interface that an object is on, "" if it is on none."""
+    if key[0] == "route":
+        return str(key[7])
+    return str(key[1]) if key[0] in ON_INTERFACES else ""
+
+
 def is_default_rule(key: ObjectKey) -> bool:
     """Tell whether a routing rule is one that a namespace has from the beginning, and all its traffic needs."""
     return key[0] == "rule" and key[2] in _DEFAULT_RULES

@@ -22,7 +22,7 @@ from .object_kinds import (
     KINDS,
     LEASE,
     OF_INTERFACES,
-    ON_INTERFACES,
+    device_of,
     is_default_rule,
     rules_by_chain,
 )
@@ -119,13 +119,6 @@ def read_unusual(
             pairs = zip(compared_names(kind), there.value)
             unusual.update((kind, name) for name, value in pairs if name and usual.get((kind, name)) != value)
     return after, {**usual, **interface_defaults(unusual)}
-
-
-def device_of(key: ObjectKey) -> str:
-    """Return the name of the interface that an object is on, "" if it is on none."""
-    if key[0] == "route":
-        return str(key[7])
-    return str(key[1]) if key[0] in ON_INTERFACES else ""
 
 
 def _compare_objects(before: State, after: State, on_host: bool, found: Dict[ObjectKey, KernelObject]) -> None:

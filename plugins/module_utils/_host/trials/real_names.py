@@ -10,8 +10,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from ...libcni.kernel import attributes_in
 from ..errors import HostError
 from ..footprints.footprint import Objects
-from ..footprints.object_kinds import LEASE, ON_INTERFACES
-from ..footprints.recorder import device_of
+from ..footprints.object_kinds import LEASE, ON_INTERFACES, device_of
 from ..kernel.links import pack_kept
 from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, KernelObject, ObjectKey
 from .private_host import STORE

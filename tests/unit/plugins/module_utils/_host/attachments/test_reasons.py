@@ -40,15 +40,9 @@ def test_a_repair_is_one_step(attach_host):
     attach_host.run(web())
     attach_host.namespaces[WEB][1].discard("eth0")
     plan = attach_host.run(web())
-    assert plan.actions() == [
-        {
-            "kind": "repair",
-            "target": "demo/web/eth0",
-            "class": "disruptive",
-            "reason": "eth0 is gone",
-            "parts": [{"kind": "del"}, {"kind": "add"}],
-        }
-    ]
+    (step,) = plan.actions()
+    assert (step["class"], step["reason"]) == ("disruptive", "eth0 is gone")
+    assert step["parts"] == [{"kind": "del"}, {"kind": "add"}]
     assert [verb for verb, *_rest in attach_host.calls] == ["DEL"] * 2 + ["ADD"] * 2 + ["CHECK"] * 2
     assert shown(plan) == ({"is": "eth0 is gone", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
