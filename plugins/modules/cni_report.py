@@ -292,5 +292,5 @@ report:
     changes_summary:
       description: How many findings are new and gone, in a line. Empty if there was nothing to compare with.
       type: str
-      sample: "since 2026-11-24 06:00: 1 new on 1 host"
+      sample: "since 2026-11-24 06:00: new findings on 1 host"
 """

@@ -108,12 +108,12 @@ def differences(before: Run, after: Run) -> list[Change]:
 
 def summary_of_differences(before: Run, changes: Sequence[Change]) -> str:
     """Return the difference between two runs in a line."""
-    new, gone = ([change for change in changes if getattr(change, name)] for name in ("new", "gone"))
-    said = [
-        f"{sum(len(getattr(change, name)) for change in some):,} {word} on {len(some):,} host{'s'[: len(some) != 1]}"
-        for name, word, some in (("new", "new", new), ("gone", "gone", gone))
-        if some
-    ]
+    # Hosts are counted: an upgrade is one event, with a finding for each plugin.
+    counts = {
+        "new findings": sum(bool(change.new) for change in changes),
+        "findings gone": sum(bool(change.gone) for change in changes),
+    }
+    said = [f"{what} on {count:,} host{'s'[: count != 1]}" for what, count in counts.items() if count]
     return f"since {before.begin[:16].replace('T', ' ')}: {', '.join(said) or 'nothing changed'}"
 
 

@@ -90,7 +90,7 @@ def test_a_report_is_compared_with_the_run_before_or_the_one_that_is_named(nodes
         {"host": "d", "before": "", "after": "clean", "new": [], "gone": []},
     ]
     said = history.summary_of_differences(written.before, written.changes)
-    assert said == "since 2026-11-25 00:02: 1 new on 1 host, 1 gone on 1 host"
+    assert said == "since 2026-11-25 00:02: new findings on 1 host, findings gone on 1 host"
     for name, begin in (("previous", at(2)), (at(1), at(1)), ("2026-11-25T00:02", at(2)), ("2026-11-25", at(2))):
         assert nodes.report(4, against=name).before.begin == begin
     path = f"{nodes.path}/runs/{history.names(nodes.path)[0]}"
