@@ -54,9 +54,7 @@ def _ips(plugin: dict[str, Any]) -> Iterator[Fault]:
 def _without_ipam(plugin: dict[str, Any]) -> Iterator[Fault]:
     for key in ("isGateway", "isDefaultGateway", "ipMasq"):
         if plugin.get(key):
-            text = (
-                f"bridge: {key} has no effect without ipam, because there are no addresses; write an ipam, or remove it"
-            )
+            text = f"bridge: {key} has no effect without ipam: there are no addresses; write an ipam, or remove it"
             yield Fault(WARNING, "no_effect", text, (key,))
 
 
@@ -82,8 +80,7 @@ def _portmap(plugin: dict[str, Any]) -> Iterator[Fault]:
         wanted = backend or flavours[0][1]
         if flavour != wanted:
             text = (
-                f"portmap: {key} has the syntax of {flavour}, but the rest is for {wanted}; rewrite it, or change "
-                "backend"
+                f"portmap: {key} has the syntax of {flavour}, the rest that of {wanted}; rewrite it, or change backend"
             )
             yield Fault(ERROR, "schema", text, (key,))
 
@@ -197,10 +194,7 @@ def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any
     first, second = _tuned(other), _tuned(plugin)
     for key in sorted(first):
         if first[key] != second.get(key, first[key]):
-            text = (
-                f"tuning sets {key} twice in the chain, to {first[key]} and {second[key]}, so every CHECK fails; "
-                "keep one of them"
-            )
+            text = f"tuning sets {key} to {first[key]} and then {second[key]}, so every CHECK fails; keep one of them"
             yield Fault(WARNING, "plugin_twice", text, place)
 
 

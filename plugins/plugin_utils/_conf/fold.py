@@ -44,6 +44,8 @@ class Folded:
         self._at = at
         is_old = shape.read is not None and date.today() - shape.read > _YEAR
         self._unknown = INFO if is_old else WARNING
+        handed = shape.properties.get("runtimeConfig")
+        self._options = set(shape.properties).difference(handed.properties if handed else ())
         self._written: dict[tuple[Any, ...], str] = {}
         self.value = self._fold(value, shape, ())
 
@@ -88,10 +90,7 @@ class Folded:
                 # libcni sorts the keys, and the last one wins: the one in lower case.
                 first = self._written[pointer]
                 last = max(written, first)
-                text = (
-                    f"{self._owner}: {first!r} and {written!r} are the same key, and only {last!r} counts; remove "
-                    "the other"
-                )
+                text = f"{self._owner}: {first!r} and {written!r} are one key, and only {last!r} counts; keep that"
                 self._note(WARNING, "duplicate_key", text, pointer)
                 if written != last:
                     continue
@@ -127,12 +126,15 @@ class Folded:
         if not known or len(self.findings) >= LIMIT or any(pattern.search(key) for pattern in shape.patterns):
             return
         near = "" if key in _OF_LISTS else meant(key, known)
-        if shape.rest is not None and not near:
+        is_option = path[:-1] == ("capabilities",) and key in self._options
+        if shape.rest is not None and not near and not is_option:
             return
         advice = "write it beside 'plugins', in a list" if key in _OF_LISTS else "remove it, or check its name"
         advice = f"did you mean {near!r}?" if near else advice
         shown = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
-        if shape.rest is not None:
+        if is_option:
+            text = f"{shown!r} is an option of {self._owner} and no capability; write it beside 'capabilities'"
+        elif shape.rest is not None:
             text = f"{self._owner}: {shown!r} is not a usual key here; {advice}"
         elif shape.closed:
             text = f"{self._owner} has no key {shown!r} and ignores it; {advice}"

@@ -44,7 +44,8 @@ _KINDS = {
     bool: "true or false, without quotes",
 }
 _IS_CONTAINERD = re.compile(
-    r"""^[^#\n]*\b(io\.containerd\.(grpc\.v1\.cri|cri\.v1)|plugins\.["']?cri)\b""", re.MULTILINE
+    r"""^[^#\n]*\b(io\.containerd\.(grpc\.v1\.cri|cri\.v1)|plugins\.["']?cri|(disabled|required)_plugins)\b""",
+    re.MULTILINE,
 )
 _IS_CRIO = re.compile(r"^\s*\[crio(\.\w+)*\]", re.MULTILINE)
 _IS_NOMAD = re.compile(r"""^[\s{]*"?client"?\s*[:=]?\s*[\[{]""", re.MULTILINE)
@@ -133,12 +134,15 @@ class _Reader(NamedTuple):
     def containerd(self, tables: Dict[str, Any]) -> Iterator[Finding]:
         version = next((number for number in _SECTION if number == tables.get("version")), 0)
         disabled = tables.get("disabled_plugins")
+        yield from () if self.is_open else self._names(tables, version or 0)
         for section in CONTAINERD_CRI:
             at: Tuple[str, ...] = ("plugins", section, "cni")
             cni = reading.section(tables, *at)
             if cni and not self.is_open and isinstance(disabled, list) and section in disabled:
                 what = "CRI is one of disabled_plugins, so its settings have no effect"
                 yield self.at(WARNING, "ignored_setting", what, "remove it there, or the settings", "disabled_plugins")
+            if (section, version) == (_FIRST, 2):
+                continue
             if cni and not self.is_open and section != _SECTION.get(version, section):
                 shown = f"version {version}" if version else "no version, which containerd 1.x takes for version 1"
                 what = f'the file has {shown}, so plugins."{section}".cni is ignored'
@@ -146,18 +150,27 @@ class _Reader(NamedTuple):
                 remedy = f'write version = {right}, or the settings in plugins."{_SECTION[version]}".cni'
                 yield self.at(WARNING, "ignored_setting", what, remedy, *(("version",) if version else at))
                 continue
-            yield from self._keys(cni, _CNI, *at)
-            if cni.get("bin_dir") and cni.get("bin_dirs"):
-                if not self.is_open:
-                    what = "bin_dir and bin_dirs are set, and containerd refuses both together"
-                    yield self.at(ERROR, "bin_dir_twice", what, "remove bin_dir", *at, "bin_dir")
-            elif "bin_dirs" in cni and section != _NEWEST:
-                what = f'plugins."{section}".cni has no bin_dirs, and containerd ignores it; only version 3 has it'
-                yield self.at(WARNING, "unknown_key", what, "write bin_dir", *at, "bin_dirs")
+            known = {key: kind for key, kind in _CNI.items() if key != "bin_dirs" or section == _NEWEST}
+            yield from self._keys(cni, known, *at)
+            if section == _NEWEST and cni.get("bin_dir") and cni.get("bin_dirs") and not self.is_open:
+                what = "bin_dir and bin_dirs are set, and containerd refuses both together"
+                yield self.at(ERROR, "bin_dir_twice", what, "remove bin_dir", *at, "bin_dir")
             at = ("plugins", section, "containerd", "runtimes")
             for handler, settings in reading.section(tables, *at).items():
                 own = {key: value for key, value in reading.section(settings).items() if key in _HANDLER}
                 yield from self._keys(own, _HANDLER, *at, handler)
+
+    def _names(self, tables: Dict[str, Any], version: int) -> Iterator[Finding]:
+        """Yield names of plugins that containerd refuses: from version 2 of the file on they are whole."""
+        # containerd 2 reads a table by its old name, too.
+        for key in ("disabled_plugins", "required_plugins", *(["plugins"] if version == 2 else [])):
+            names = tables.get(key) if version > 1 else None
+            for name in names if isinstance(names, (list, dict)) else ():
+                if isinstance(name, str) and not name.startswith("io.containerd.") and HIDDEN not in name:
+                    program = "containerd 1" if key == "plugins" else "containerd"
+                    what = f"{key} has {name!r}, and {program} refuses the whole file"
+                    remedy = f"write {_SECOND if name == 'cri' else 'its name from io.containerd. on'}"
+                    yield self.at(ERROR, "bad_setting", what, remedy, key, *([name] if key == "plugins" else []))
 
     def crio(self, tables: Dict[str, Any]) -> Iterator[Finding]:
         yield from self._keys(reading.section(tables, "crio", "network"), _CRIO, "crio", "network")

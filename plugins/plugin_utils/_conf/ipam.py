@@ -119,7 +119,11 @@ class _Route(NamedTuple):
 
 def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Version) -> Iterator[Fault]:
     more = _handed_over(plugin, "ipRanges")
-    if "subnet" not in ipam and any(ipam.get(key) for key in _RANGE_KEYS):
+    alone = [key for key in _RANGE_KEYS if ipam.get(key) and "subnet" not in ipam]
+    if alone and ipam.get("ranges"):
+        text = f"host-local ignores {alone[0]}, because no subnet is beside it; write it into the range, or remove it"
+        yield Fault(WARNING, "no_effect", text, (alone[0],))
+    elif alone:
         text = 'host-local: the range has no subnet; write "subnet": "10.55.0.0/24"'
         yield Fault(ERROR, "schema", text)
     elif "subnet" not in ipam and not ipam.get("ranges") and not more:
@@ -168,16 +172,10 @@ def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
         text = f"host-local: rangeEnd {last} comes before rangeStart {first}; swap them"
         yield Fault(ERROR, "schema", text, (*place, "rangeEnd"))
     if entry.get("gateway") and ip(entry["gateway"]).version != subnet.version:
-        text = (
-            f"host-local: gateway {entry['gateway']} and subnet {subnet} are of different families; write an address "
-            "of the subnet"
-        )
+        text = f"host-local: {entry['gateway']} and {subnet} are of different families; write a gateway in the subnet"
         yield Fault(ERROR, "schema", text, (*place, "gateway"))
     if first == last == _gateway(entry):
-        text = (
-            f"host-local: the only address of the range is the gateway {first}, which is never allocated; widen "
-            "the range"
-        )
+        text = f"host-local: the only address of the range is {first}, its gateway, so none is free; widen the range"
         yield Fault(ERROR, "schema", text, place)
 
 
@@ -197,10 +195,7 @@ def _mixed(ranges: list[_Range]) -> Iterator[Fault]:
     for entry in ranges:
         other = first.setdefault(entry.group, entry.subnet)
         if other.version != entry.subnet.version:
-            text = (
-                f"host-local: {other} and {entry.subnet} are in one list of ranges, but a list has one family; give "
-                "each its own list"
-            )
+            text = f"host-local: a list has one family, and not {other} and {entry.subnet}; give each its own list"
             yield Fault(ERROR, "schema", text, (*entry.place, "subnet"))
 
 
@@ -212,10 +207,7 @@ def _overlaps(ranges: list[_Range]) -> Iterator[Fault]:
         if widest is None or widest.subnet.version != entry.subnet.version or entry.first > widest.last:
             widest = entry
             continue
-        message = (
-            f"host-local: the ranges {entry.first} to {entry.last} and {widest.first} to {widest.last} overlap; "
-            "keep them apart"
-        )
+        message = f"host-local: {entry.first} to {entry.last} overlaps {widest.first} to {widest.last}; keep them apart"
         yield Fault(ERROR, "schema", message, max(entry, widest).place)
         widest = max(entry, widest, key=lambda entry: entry.last)
 
@@ -259,10 +251,7 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user
             )
             yield Fault(ERROR, "schema", text, place)
         elif gateway == ip(entry["address"].partition("/")[0]):
-            text = (
-                f"static: the address {gateway} is its own gateway, so the container reaches nothing behind it; "
-                "change one"
-            )
+            text = f"static: the address {gateway} is its own gateway, which leads nowhere; change one of them"
             yield Fault(WARNING, "own_gateway", text, place)
     yield from _one_address(families, "static", version)
     if plugin.get("type") == "ptp":
@@ -324,10 +313,7 @@ def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) ->
 
 def _one_address(families: list[int], owner: str, version: Version) -> Iterator[Fault]:
     if before(version, "0.3.0") and len(families) != len(set(families)):
-        text = (
-            f"{owner}: version {version} of the specification allows one address of each family only; write a later "
-            "cniVersion"
-        )
+        text = f"{owner}: cniVersion {version} allows one address of each family only; write a later cniVersion"
         yield Fault(ERROR, "schema", text)
 
 

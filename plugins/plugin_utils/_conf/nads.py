@@ -24,7 +24,7 @@ from .source import TemplateSource, TextSource, Unreadable
 from .spelling import meant
 from .syntax import name_findings, shown
 from .templates import HIDDEN, Masked, is_certain, is_half, masked
-from .validate import Checked, once
+from .validate import TEMPLATE, Checked, once
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -199,7 +199,9 @@ class CheckedNads:
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
         for fault in _manifest_findings(manifest):
-            if place is None or is_certain(manifest, fault.pointer, place.is_open(at)):
+            if fault.code == "nad_file" and place and place.is_open(at + fault.pointer):
+                fault = fault._replace(code="template", message=TEMPLATE)
+            if place is None or fault.code == "template" or is_certain(manifest, fault.pointer, place.is_open(at)):
                 position = place.position(at + fault.pointer) if place else UNKNOWN
                 text = text_of(at + fault.pointer)
                 self.problems.append(Finding(fault.level, fault.code, fault.message, "", label, text, *position))

@@ -80,9 +80,7 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
     if not kind and all(key.lower() == "type" for key in data):
         return data, []
     if not kind:
-        text = (
-            "ipam has no type, so no IPAM plugin runs and its keys have no effect; write the type, or remove the keys"
-        )
+        text = "ipam has no type, so no IPAM plugin runs, and its keys have no effect; write the type, or remove them"
         return data, [Fault(WARNING, "no_ipam_type", text, at)]
 
     def rules(value: dict[str, Any]) -> Iterator[Fault]:

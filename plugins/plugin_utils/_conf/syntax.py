@@ -81,8 +81,9 @@ def _version_findings(data: dict[str, Any]) -> Iterator[Fault]:
         inner = [network for _place, plugin in inner_plugins(data) for _place, network in delegates_of(plugin)]
         known = [entry for entry in version.ALL if entry in [network.get("cniVersion") for network in inner]]
         right = known[-1] if known else "1.0.0"
-        text = f'without cniVersion, libcni assumes 0.1.0, which has no CHECK; write "cniVersion": "{right}"'
-        yield Fault(WARNING, "no_version", text)
+        what = "without cniVersion, libcni assumes 0.1.0, whose results have one address of each family"
+        if version.greater_than(right, "0.2.0"):
+            yield Fault(WARNING, "no_version", f'{what}; write "cniVersion": "{right}"')
     elif not isinstance(data["cniVersion"], str):
         given = shown(data["cniVersion"])
         text = (

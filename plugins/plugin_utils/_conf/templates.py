@@ -67,8 +67,8 @@ def masked(text: str) -> Masked:
             lines.extend(rest.split("\n"))
             continue
         if is_value:
-            is_open.add(len(lines))
             last = next((index for index in range(len(lines) - 1, 0, -1) if lines[index].strip()), 0)
+            is_open.update((last, len(lines)))
             lines[last] = f"{lines[last].rstrip()} #{HIDDEN * 4}" if last else ""
         lines.extend([""] * (line.count("\n") + 1))
     return Masked("\n".join(lines[1:]), frozenset(is_open))

@@ -23,6 +23,7 @@ from .templates import HIDDEN
 
 Source = Union[TextSource, DataSource]
 SECRET = "the file has a secret, which everybody who can read the repository sees; leave it out, and fill it in later"
+TEMPLATE = "this is a template; what depends on its expressions was not checked"
 ALONE = "alone"
 """The level for what a host would say of the network in its level ``directory``, whatever else is in the directory."""
 
@@ -67,8 +68,7 @@ class Checked:
         self.text = render(document)
         data = self._data = gojson.loads(self.text)
         if self._source.marked:
-            text = "this is a template; what depends on its expressions was not checked"
-            self._add([Fault(INFO, "template", text)])
+            self._add([Fault(INFO, "template", TEMPLATE)])
         self._add(list(self._name_findings(data, name)))
         if "syntax" in levels:
             # Of a file, templates are known already, and what libcni says of one is about no rendered text.

@@ -70,27 +70,6 @@ def test_an_error_has_its_place_and_its_code(run):
     assert out.endswith(" [schema]\n")
 
 
-def test_the_network_in_a_manifest_has_its_place_in_the_file(run):
-    status, out, _err = run({"nad.yaml": MANIFEST})
-    assert status == 1
-    assert out.startswith("nad.yaml:12:14: error: /spec/config/mode: macvlan: ")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("values.yaml", "a: {{ template\n"),
-        ("package.json", {"name": "web", "version": "1"}),
-        ("list.json", "[1, 2]"),
-        ("broken.json", "{"),
-        ("net.d/87-podman-bridge.conflist", "/etc/static/cni/net.d/87-podman-bridge.conflist"),
-        ("pods.yaml", MANIFEST.replace("NetworkAttachmentDefinition", "Pod").replace("cniVersion", "version")),
-    ],
-)
-def test_other_files_are_passed_over(run, name, content):
-    assert run({name: content}) == (0, "", "")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "code"),
     [

@@ -163,6 +163,13 @@ def test_a_value_beside_templates_is_judged_at_its_place(lint_files):
     assert codes(found, "info") == ["template"]
 
 
+@pytest.mark.parametrize("blanks", ["", "    "])
+def test_a_config_that_comes_from_a_template_is_no_file_of_multus(lint_files, blanks):
+    text = nad(f"|-\n{blanks}{{{{ .Config | indent 4 }}}}")
+    assert [entry[1:] for entry in lint_files({"chart.yaml": text})] == [(6, 3, "info", "template")]
+    assert codes(lint_files({"a.yaml": nad("|-\n")}), "info") == ["nad_file"]
+
+
 CONFLIST = """\
 {
   "cniVersion": "0.3.1",
@@ -328,6 +335,10 @@ NO_NETWORKS = {
     "package.json": {"name": "web", "plugins": ["a"], "type": "module"},
     ".eslintrc.json": {"plugins": ["react"], "extends": []},
     "nginx.conf": "server { listen 80; }\n",
+    "list.json": "[1, 2]",
+    "broken.json": "{",
+    "broken.yaml": "a: {{ template\n",
+    "net.d/87-podman-bridge.conflist": "/etc/static/cni/net.d/87-podman-bridge.conflist",
     "README.md": '```json\n{"cniVersion": "1.0.0", "type": "x"}\n```\n',
     "values.yaml": "kind: NetworkAttachmentDefinition\ncni:\n  cniVersion: 0.3.1\n".replace("kind", "x"),
     "crd.yaml": "kind: CustomResourceDefinition\nspec: {names: {kind: NetworkAttachmentDefinition}}\n",

@@ -28,6 +28,7 @@ GOOD = {
     '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n',
     "printf": containerd(2, 'bin_dir = "%s"', "conf_dir = 'CNI_DIR'"),
     "other": 'title = "x"\n[owner]\nplugins = 5\n',
+    "other with a version": 'version = 2\n[plugins.opt]\npath = "x"\n',
     "a list as version": containerd("[1]", 'bin_dir = "/opt"', section=CRI[2]),
     "a byte that TOML does not allow": "{% if a %}\n# \x01 io.containerd.grpc.v1.cri\n{% endif %}\n",
 }
@@ -60,7 +61,11 @@ def test_a_sound_configuration_is_silent(lint_files, name):
         ("a.toml", containerd(3, "  conf_dir = 'etc/cni'"), (3, 3, "warning", "relative_path")),
         ("a.toml", containerd(2, 'max_conf_num = "1"'), (3, 1, "error", "bad_setting")),
         ("a.toml", containerd(3, "bin_dirs = '/opt/a'"), (3, 1, "error", "bad_setting")),
-        ("a.toml", containerd(2, 'bin_dir = "/a"', section="cri"), (1, 1, "warning", "ignored_setting")),
+        ("a.toml", containerd(2, 'bin_dir = "/a"', section="cri"), (2, 1, "error", "bad_setting")),
+        ("a.toml", containerd(3, 'bin_dir = "/a"', section="cri"), (1, 1, "warning", "ignored_setting")),
+        ("a.toml", containerd(2, 'bin_dir = "/a"') + "[plugins.opt]\npath = '/a'\n", (4, 1, "error", "bad_setting")),
+        ("containerd.toml", 'version = 3\ndisabled_plugins = ["cri"]\n', (2, 1, "error", "bad_setting")),
+        ("containerd.toml", "version = 2\nrequired_plugins = ['cri']\n", (2, 1, "error", "bad_setting")),
         ("a.toml", containerd(3, 'bin_dir = "/a"', section=CRI[2]), (1, 1, "warning", "ignored_setting")),
         ("a.toml", containerd(None, 'bin_dir = "/a"', section=CRI[2]), (1, 1, "warning", "ignored_setting")),
         (

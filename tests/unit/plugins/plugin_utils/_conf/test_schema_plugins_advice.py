@@ -72,22 +72,14 @@ def test_host_local_without_ranges_that_a_daemon_fills_in_at_run_time_is_no_erro
 
 
 # The address blocks of IANA's registries of special-purpose addresses that are not reachable on the internet.
-SPECIAL = [
-    *(
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.2.0/24",
-        "192.168.0.0/16",
-    ),
-    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "100::/64", "2001:2::/48", "2001:db8::/32"),
-    *("2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10"),
-]
+SPECIAL = """
+    10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.2.0/24 192.168.0.0/16 198.18.0.0/15
+    198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 100::/64 2001:2::/48 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 fc00::/7
+    fe80::/10
+"""
 
 
-@pytest.mark.parametrize("subnet", SPECIAL)
+@pytest.mark.parametrize("subnet", SPECIAL.split())
 def test_documentation_prefixes_such_as_3fff_and_other_special_ones_are_not_public(problems, subnet):
     inside = ipaddress.ip_network(subnet)
     part = next(inside.subnets(new_prefix=max(inside.prefixlen, 24 if inside.version == 4 else 64)))
@@ -122,9 +114,7 @@ def test_static_without_addresses_may_get_them_from_cni_args(problems):
     for plugin in ("bridge", "ptp"):
         ((level, code, _place, text),) = problems({"type": plugin, "ipam": {"type": "static"}})
         assert (level, code) == ("info", "static_no_address")
-        assert "CNI_ARGS" in text
-        assert "IP" in text
-        assert "GATEWAY" in text
+        assert "CNI_ARGS has them (IP, and GATEWAY)" in text
 
 
 ROUTING = ["bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "tap"]
