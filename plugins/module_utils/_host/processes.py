@@ -215,7 +215,8 @@ def _script_options(name: str) -> str:
 
 def _named(pid: int, directory: int, link: str, here: bool) -> Process:
     """Return a process by its program; interpreters, and what is several programs, tell by argv."""
-    path, argv = _without_mark(link), _argv(directory)
+    argv = [os.fsdecode(word) for word in _read(directory, "cmdline").rstrip(b"\0").split(b"\0")]
+    path = _without_mark(link)
     name = os.path.basename(path)
     if name in _MULTICALL:
         # k3s writes its command line again, as one word.
@@ -235,10 +236,6 @@ def _script(argv: Sequence[str], options: str) -> int:
     """Return the place of the script that an interpreter executes, 0 unless it is a file that only root can change."""
     place = next((place for place, word in enumerate(argv) if place and not re.fullmatch(options, word)), 0)
     return place if _is_only_roots(argv[place]) and os.path.isfile(argv[place]) else 0
-
-
-def _argv(directory: int) -> List[str]:
-    return [os.fsdecode(word) for word in _read(directory, "cmdline").rstrip(b"\0").split(b"\0")]
 
 
 def _is_roots(directory: int, users: os.stat_result) -> bool:

@@ -70,10 +70,6 @@ class Chain(NamedTuple):
     def network(self) -> str:
         return f"pwf-{self.name}"
 
-    @property
-    def has_bridge(self) -> bool:
-        return self.plugins[0]["type"] == "bridge"
-
     def conflist(self, leases: Path) -> dict[str, Any]:
         """Return the network's conflist, with the leases of host-local in a directory of the test."""
         plugins = copy.deepcopy(self.plugins)

@@ -27,7 +27,8 @@ def text_of(node: ast.AST) -> str | None:
     """Return a text of the code; one of a formatted string has {} for each value. None if *node* is no text."""
     if isinstance(node, ast.JoinedStr):
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, str) else value.decode("latin-1") if isinstance(value, bytes) else None
 
 
 def called_as(tree: ast.Module) -> dict[str, str]:
@@ -35,7 +36,7 @@ def called_as(tree: ast.Module) -> dict[str, str]:
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and not node.level
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
     } | {
         alias.asname: alias.name

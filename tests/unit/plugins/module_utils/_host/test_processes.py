@@ -95,16 +95,24 @@ def as_user(uid, gid=None):
     return lambda: (os.setgid(uid if gid is None else gid), os.setuid(uid))
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o4755])
-def test_a_process_that_a_user_has_started_is_not_roots(run, program, tmp_path, mode):
+# A program that its setuid parent has started with a user's real ID is not setuid itself.
+@pytest.mark.parametrize(
+    ("mode", "become", "others"),
+    [
+        (0o755, as_user(SOMEBODY), SOMEBODY),
+        (0o4755, as_user(SOMEBODY), 0),
+        (0o755, lambda: os.setresuid(SOMEBODY, 0, 0), 0),
+    ],
+)
+def test_a_process_that_a_user_has_started_is_not_roots(run, program, tmp_path, mode, become, others):
     program.chmod(mode)
     for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
         if not folder.stat().st_mode & stat.S_IXOTH:
             folder.chmod(0o755)
-    pid = run(program, "600", preexec_fn=as_user(SOMEBODY))
+    pid = run(program, "600", preexec_fn=become)
     with open(f"/proc/{pid}/status") as stream:
         line = next(line for line in stream if line.startswith("Uid:")).split()[1:]
-    assert line == [str(SOMEBODY), *(["0"] * 3 if mode == 0o4755 else [str(SOMEBODY)] * 3)]
+    assert line == [str(SOMEBODY), *[str(others)] * 3]
     assert processes(NAME) == []
 
 
@@ -284,10 +292,13 @@ def test_only_arguments_of_roots_processes_are_read(run, program, tmp_path, monk
     enter = ["unshare", *namespaces] if namespaces else []
     pid = run(*enter, program, "600", exe=program, preexec_fn=as_user(SOMEBODY))
     run(program, "600")
-    read, real = [], module._argv
-    monkeypatch.setattr(
-        module, "_argv", lambda directory: read.append(os.readlink(f"/proc/self/fd/{directory}")) or real(directory)
-    )
+    read, real = [], module._read
+
+    def noted(directory, name):
+        read.extend([os.readlink(f"/proc/self/fd/{directory}")] if name == "cmdline" else [])
+        return real(directory, name)
+
+    monkeypatch.setattr(module, "_read", noted)
     assert [found.pid for found in processes(NAME)] == [run.processes[1].pid]
     assert f"/proc/{pid}" not in read
     assert read

@@ -143,17 +143,6 @@ def test_rules_that_cannot_be_removed_are_told(verbs, firewall):
     assert verbs.delete(attached(), "").endswith("; not removed")
 
 
-def test_dels_that_are_finished_together_read_the_firewall_once(verbs, firewall):
-    for _time in range(6):
-        assert verbs.delete(attached(), "", later=True) == ""
-    assert (firewall.readings, firewall.removed) == (0, [])
-    dropped = verbs.finish_deletions()
-    assert ([row["removed"] for row in dropped.rows[KEY]], dropped.kept(KEY)) == ([True], "")
-    assert (firewall.readings, firewall.removed) == (1, [CHAIN])
-    assert verbs.finish_deletions() == ({}, [])
-    assert firewall.readings == 1
-
-
 # ---- by force
 
 

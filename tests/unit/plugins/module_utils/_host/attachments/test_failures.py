@@ -150,16 +150,6 @@ def test_del_uses_what_is_cached_and_then_nothing_is_to_do(attach_host):
     assert (actions(plan), plan.changed) == (["none"], False)
 
 
-def test_a_failed_del_keeps_the_entry(attach_host):
-    attach_host.run(web())
-    attach_host.broken["DEL", "main"] = "busy"
-    plan = attach_host.run(web(state="absent"))
-    assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "del_failed")
-    assert attach_host.cached() == ["demo-web-eth0"]
-    attach_host.broken.clear()
-    assert actions(attach_host.run(web(state="absent"))) == ["deleted"]
-
-
 def test_del_after_the_namespace_has_gone(attach_host):
     attach_host.run(web())
     del attach_host.namespaces["/run/netns/web"]

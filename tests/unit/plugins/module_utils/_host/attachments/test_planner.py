@@ -1,10 +1,6 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 
-
 from __future__ import annotations
-
-import json
-import os
 
 import pytest
 
@@ -19,16 +15,6 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 )
 
 # ---- present
-
-
-def test_a_layout_that_means_the_same_is_no_change(attach_host):
-    attach_host.run(web())
-    path = os.path.join(attach_host.conf_dir, "10-demo.conflist")
-    with open(path) as stream:
-        conf = json.load(stream)
-    with open(path, "w") as stream:
-        json.dump(dict(reversed(list(conf.items()))), stream, indent=7)
-    assert actions(attach_host.run(web())) == ["none"]
 
 
 @pytest.mark.parametrize(
@@ -51,16 +37,6 @@ def test_other_arguments_detach_with_the_old_ones_and_attach(attach_host, change
     assert attach_host.verbs("DEL") == ["meta", "main"]
 
 
-def test_another_configuration_detaches_with_the_old_one(attach_host):
-    attach_host.run(web())
-    attach_host.network(plugins=[MAIN])
-    plan = attach_host.run(web())
-    assert actions(plan) == ["repaired"]
-    assert plan.outcomes[0].reason == "config"
-    assert attach_host.verbs("DEL") == ["meta", "main"]
-    assert attach_host.verbs("ADD") == ["main"]
-
-
 def test_a_namespace_that_was_made_anew_is_not_touched_by_the_del(attach_host):
     attach_host.run(web())
     attach_host.namespace("web", inode=2)
@@ -70,14 +46,6 @@ def test_a_namespace_that_was_made_anew_is_not_touched_by_the_del(attach_host):
     assert ("DEL", "main", "web", "") in attach_host.calls
     assert ("ADD", "main", "web", "/run/netns/web") in attach_host.calls
     assert actions(attach_host.run(web())) == ["none"]
-
-
-def test_an_interface_that_is_gone_is_made_anew(attach_host):
-    attach_host.run(web())
-    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
-    plan = attach_host.run(web(), on_drift="report")
-    assert (actions(plan), plan.outcomes[0].reason) == (["repaired"], "interface")
-    assert ("DEL", "main", "web", "/run/netns/web") in attach_host.calls
 
 
 def test_an_interface_that_was_never_there_is_not_missed(attach_host):
@@ -156,15 +124,6 @@ def test_a_check_that_crashes_proves_nothing_about_the_container(attach_host, be
     # What the kernel has lost is seen all the same.
     attach_host.addresses["/run/netns/web"] = []
     assert actions(attach_host.run(web())) == ["drifted"]
-
-
-@pytest.mark.parametrize("changed", [{"cniVersion": "0.3.1"}, {"disableCheck": True}])
-def test_networks_without_check_are_not_checked(attach_host, changed):
-    attach_host.network(**changed)
-    attach_host.broken["CHECK", "main"] = "not asked"
-    attach_host.run(web())
-    assert actions(attach_host.run(web())) == ["none"]
-    assert attach_host.verbs("CHECK") == []
 
 
 def test_drift_is_reported_repaired_or_an_error(attach_host):

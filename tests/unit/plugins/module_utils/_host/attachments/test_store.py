@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 
@@ -396,30 +397,25 @@ def test_removing_twice_is_fine(tmp_path):
     assert store.read(KEY).state == ""
 
 
+NAMED = {"network": "demo", "container_id": "web", "ifname": "eth0"}
+REST = {"state": "adding", "interface": True, "check": None, "netns": "/x"}
+GOOD = base64.b64encode(config()).decode()
+
+
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff", b"7", b"[]", b"{}", b'{"network":"demo","container_id":"web","ifname":"eth0"}']
+    [b"", b"\xff", b"7", b"[]", b"{}", json.dumps(NAMED).encode()]
     + [
         json.dumps(
-            {
-                "network": "demo",
-                "container_id": "web",
-                "ifname": "eth0",
-                "state": "adding",
-                "netns": "/x",
-                "identity": identity,
-                "config": conf,
-                "args": args,
-                "capability_args": caps,
-            }
+            {**NAMED, **REST, "identity": identity, "config": conf, "args": args, "capability_args": {}}
         ).encode()
-        for identity, conf, args, caps in (
-            (None, "!", [], {}),
-            (None, "e30=", [], {}),
-            (7, "e30=", [], {}),
-            ({}, "e30=", [], {}),
-            (None, "e30=", 7, {}),
-            (None, "e30=", [["a"]], 7),
+        for identity, conf, args in (
+            (None, "!", []),
+            (None, "e30=", []),
+            (7, GOOD, []),
+            ({"boot_id": "b", "dev": 1, "inode": "1"}, GOOD, []),
+            (None, GOOD, 7),
+            (None, GOOD, [["a"]]),
         )
     ],
 )
