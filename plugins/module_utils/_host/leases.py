@@ -18,6 +18,7 @@ from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
 from .kinds import lease_dir
 from .problems import WARNING, Finding
+from .trust import check_trusted
 
 _MAX_SIZE = 4096
 
@@ -123,7 +124,7 @@ def last_reserved(data_dir: str, network: str) -> List[str]:
 def remove_lease(lease: Lease, timeout: float) -> None:
     """Free a lease under host-local's own lock, unless it is gone or has changed since it was read.
 
-    *timeout* for the lock is in seconds. Raises HostError ``lease_locked`` or ``lease_not_removed``.
+    *timeout* for the lock is in seconds. Raises HostError ``lease_locked`` or ``lease_not_removed``, and as put_lease.
     """
     folder = os.path.join(lease.data_dir, lease.network)
     try:
@@ -136,9 +137,9 @@ def remove_lease(lease: Lease, timeout: float) -> None:
 
 
 def _unlink_unchanged(lease: Lease) -> None:
-    text, status = _content(lease.path)
+    (text, now), then = _content(lease.path), lease.status
     # The same content could be a newer lease of a container with that ID.
-    if text == lease.text and _same_file(status, lease.status):
+    if text == lease.text and now and then and (now.st_ino, now.st_mtime_ns) == (then.st_ino, then.st_mtime_ns):
         os.unlink(lease.path)
 
 
@@ -147,11 +148,12 @@ def put_lease(
 ) -> None:
     """Write a lost lease again, as host-local does: under its lock, and never over another one than *replaced*.
 
-    Raises HostError ``lease_locked``, ``lease_taken`` or ``lease_not_written``.
+    Raises HostError ``lease_locked``, ``lease_taken``, ``lease_not_written``, ``unsafe_permissions``.
     """
     folder = os.path.join(data_dir, network)
     path = os.path.join(folder, ip)
     try:
+        check_trusted(folder)
         os.makedirs(folder, 0o755, exist_ok=True)
         with _locked(folder, timeout):
             if replaced is not None:
@@ -167,15 +169,10 @@ def put_lease(
         raise HostError(f"cannot write {path}: {error.strerror}", code="lease_not_written") from error
 
 
-def _same_file(one: Optional[os.stat_result], other: Optional[os.stat_result]) -> bool:
-    if one is None or other is None:
-        return False
-    return (one.st_ino, one.st_mtime_ns) == (other.st_ino, other.st_mtime_ns)
-
-
 @contextlib.contextmanager
 def _locked(folder: str, timeout: float) -> Iterator[None]:
-    """Hold the lock of a store as host-local does: flock(2) on its file ``lock``."""
+    """Hold the lock of a store that only root can lead elsewhere, as host-local does: flock(2) on its ``lock``."""
+    check_trusted(folder)
     path = os.path.join(folder, "lock")
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:

@@ -89,9 +89,8 @@ class Inventory:
     def _check_access(self) -> None:
         """Raise HostError if users other than root can change where leases and rules are sought, or what a DEL runs."""
         conf_dir = self.settings.conf_dir
-        check_trusted(conf_dir)
         check_cache_dir(self.settings.cache_dir)
-        paths = [part for file in self.files for part in paths_of(conf_dir, file.path, file.network or "")]
+        paths = [conf_dir, *(part for file in self.files for part in paths_of(conf_dir, file.path, file.network or ""))]
         paths += [part.path for entry in self.contents.entries for part in entry.files]
         passed: Set[str] = set()
         for path in paths:

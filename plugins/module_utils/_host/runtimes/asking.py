@@ -24,7 +24,7 @@ from ..json_text import parse_json
 from ..kinds import text_of
 from ..problems import ERROR, WARNING, Finding
 from ..secrets import mask_text
-from ..trust import check_trusted
+from ..trust import untrusted
 from .profiles import NAMED
 
 TYPE_CHECKING = False
@@ -155,11 +155,9 @@ def status_of(
         return PluginsStatus(
             UNKNOWN, None, f"its cniVersion is {cni_version or '0.1.0'}, and STATUS is new in {_FIRST}"
         )
-    try:
-        for part in paths_of(os.path.dirname(path), path, network):
-            check_trusted(part)
-    except HostError as error:
-        return PluginsStatus(UNKNOWN, None, error.msg)
+    refused = untrusted(paths_of(os.path.dirname(path), path, network))
+    if refused:
+        return PluginsStatus(UNKNOWN, None, refused[0].what)
     unknown: List[PluginsStatus] = []
     for plugin in plugins:
         answer = _ask_plugin(network, cni_version, plugin, binaries, timeout)

@@ -216,3 +216,21 @@ def test_a_lease_is_not_written_through_a_link(tmp_path):
     with pytest.raises(HostError):
         leases.put_lease(str(tmp_path), "demo", "10.1.0.2", "web", 1)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("owned", ["users", "users/leases"])
+def test_nothing_is_changed_in_a_store_that_a_user_can_lead_elsewhere(tmp_path, owned):
+    roots = store(tmp_path / "roots", **{"10.1.0.2": b"db\r\neth0"})
+    data_dir = tmp_path / "users" / "leases"
+    data_dir.mkdir(parents=True)
+    (data_dir / "demo").symlink_to(roots)
+    os.chown(str(tmp_path / owned), 65534, 65534)
+    (lease,) = leases.read_leases(str(data_dir), "demo")[0]
+    for change, *arguments in (
+        (leases.remove_lease, lease),
+        (leases.put_lease, str(data_dir), "demo", "10.1.0.3", "web"),
+        (leases.put_lease, str(data_dir), "new", "10.1.0.3", "web"),
+    ):
+        with pytest.raises(HostError, match="belongs to user 65534"):
+            change(*arguments, 1)
+    assert os.listdir(roots) == ["10.1.0.2"] and os.listdir(data_dir) == ["demo"]
