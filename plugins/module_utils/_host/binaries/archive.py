@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import tarfile
 import zlib
 from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
@@ -96,7 +97,7 @@ class DirectorySource:
 class ArchiveSource:
     """The regular ELF files and scripts in the root of a tar archive: plain, or in gzip, bzip2 or xz.
 
-    The file is opened once, so the other methods read the same content that :meth:`digests` has read.
+    The file is opened once, so the other methods read the same file that :meth:`digests` has read.
     *shown* names the archive in messages.
     """
 
@@ -118,6 +119,9 @@ class ArchiveSource:
 
     def __exit__(self, *_exception: object) -> None:
         self._file.close()
+
+    def copy_to(self, target: BinaryIO) -> None:
+        shutil.copyfileobj(self._file, target)
 
     def digests(self) -> Dict[str, str]:
         """Return ``{"sha256": HEX, "sha512": HEX}`` of the archive."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, TypeVar
+from functools import partial
+from typing import Any, BinaryIO, Callable, Collection, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
 from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
-from ..trust import SCRIPT, host_machine
+from ..trust import SCRIPT, host_machine, untrusted
 from .outcome import Desired, PluginsPlan, WantedPlugins, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
@@ -137,11 +138,11 @@ class Source:
         elif not self._path:
             from .download import fetch
 
-            fd, path = tempfile.mkstemp(dir=self._tmpdir())
-            with os.fdopen(fd, "wb") as target:
-                fetch(self.where, target)
-            self._path = path
+            self._path = self._received(partial(fetch, self.where))
         archive = ArchiveSource(self._path, self.where)
+        if checksum and untrusted([self._path]):
+            # Its owner could change it after it was verified.
+            archive = ArchiveSource(self._received(archive.copy_to), self.where)
         digests = archive.digests()
         if checksum:
             verify(digests, parse_checksum(checksum), self.where)
@@ -150,6 +151,13 @@ class Source:
         plugins = {name: member.sha256 for name, member in members.items()}
         listing: Dict[str, Any] = dict(digests, plugins=plugins, scripts=scripts)
         return self._chosen(members, archive.contents, listing)
+
+    def _received(self, write: Callable[[BinaryIO], None]) -> str:
+        """Return the path of a file of this run, which *write* has filled."""
+        fd, path = tempfile.mkstemp(dir=self._tmpdir())
+        with os.fdopen(fd, "wb") as target:
+            write(target)
+        return path
 
     def _chosen(
         self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None, folder: str = ""

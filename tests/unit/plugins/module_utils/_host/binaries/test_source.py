@@ -112,6 +112,20 @@ def test_a_directory_on_the_host(tmp_path):
     assert caught.value.code == "bad_checksum"
 
 
+def test_an_archive_that_its_owner_changes_after_it_was_verified_is_not_read_again(archive, tmp_path, monkeypatch):
+    os.chown(str(archive), 65534, 65534)
+    checksum, verified = checksum_of(archive), ArchiveSource.digests
+
+    def digests_of(opened):
+        found = verified(opened)
+        archive.write_bytes(archive.read_bytes().replace(ELF, ELF[:7] + b"\1" + ELF[8:]))
+        return found
+
+    monkeypatch.setattr(ArchiveSource, "digests", digests_of)
+    wanted = source(where=str(archive), checksum=checksum, tmpdir=tmp_path).read_here()
+    assert wanted.files == {"bridge": SHA, "ptp": SHA}
+
+
 def test_a_url_is_fetched_once_and_only_with_a_checksum(archive, tmp_path, monkeypatch):
     fetched = []
 
