@@ -114,8 +114,9 @@ def _without(text: str, line: int) -> str:
 
 def _place_of_key(text: str, key: str) -> Position:
     """Return where a key of HCL or JSON is."""
-    match = re.search(rf"""^([ \t]*)["']?{re.escape(key)}["']?\s*[=:]""", text, re.MULTILINE)
-    return (text.count("\n", 0, match.end(1)) + 1, len(match[1]) + 1) if match else UNKNOWN
+    match = re.search(rf"""(?:^|[{{,])[ \t]*(["']?{re.escape(key)}["']?\s*[=:])""", text, re.MULTILINE)
+    at = match.start(1) if match else 0
+    return (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)) if match else UNKNOWN
 
 
 def _quoted(text: str) -> str:

@@ -101,6 +101,7 @@ TEMPLATED = {
         "{% for nic in nics %}\n",
     )
     + "{% endfor %}\n",
+    "Jinja, on lines of statements": nad(f"'{MACVLAN}'", "% for nic in nics:\n") + "  % endfor\n",
     "a value of a delegate": "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a.conf: |\n"
     '    {"name": "a", "cniVersion": "0.3.1", "type": "multus", "delegates": [{"name": "b", "plugins": [\n'
     '      {"type": "bridge"}, {"type": "portmap", "capabilities": {"portMappings": {{ ports }}}}]}]}\n',
@@ -228,6 +229,11 @@ def test_yaml_that_is_no_template_is_still_an_error(lint_files):
     assert codes(lint_files({"a.yaml": text})) == ["yaml_invalid"]
     # Who reads another file is not known.
     assert lint_files({"a.yaml": text.replace("kind", "a")}) == []
+
+
+@pytest.mark.parametrize("rest", ["  a: [{{ .Values.a }}\n", "{{- if .a }}\n - b: c\n{{- end }}\n"])
+def test_a_chart_that_is_no_yaml_before_it_is_rendered_is_an_info(lint_files, rest):
+    assert [entry[3:] for entry in lint_files({"chart.yaml": nad(f"'{MACVLAN}'") + rest})] == [("info", "template")]
 
 
 def test_a_name_that_the_api_completes_is_one(lint_files):

@@ -106,6 +106,7 @@ def test_a_sound_configuration_is_silent(lint_files, name):
         ("a.hcl", 'client {\n  cni_path = "opt/cni/bin"\n}\n', (2, 3, "warning", "relative_path")),
         ("a.hcl", 'client {\n  cni_pth = "/opt/cni/bin"\n}\n', (2, 3, "error", "unknown_key")),
         ("a.hcl", 'client {\n}\nserver {\n  cni_path = "/opt/cni/bin"\n}\n', (4, 3, "error", "unknown_key")),
+        ("a.json", '{"client": {"cni_path": "opt/cni/bin"}}\n', (1, 13, "warning", "relative_path")),
         ("a.json", '{"client": {\n  "cni_path": "opt/cni/bin"}}\n', (2, 3, "warning", "relative_path")),
     ],
 )
