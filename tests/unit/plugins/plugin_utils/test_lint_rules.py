@@ -69,6 +69,7 @@ TYPING_ERRORS = {
     "host_device": "host-device",
     "portmapp": "portmap",
     "bandwith": "bandwidth",
+    "bandwidhtt": "bandwidth",
     "flanel": "flannel",
     "multsu-shim": "multus-shim",
     "route-overide": "route-override",
