@@ -17,10 +17,6 @@ Users = Iterable[Tuple[str, str, List[Dict[str, Any]]]]
 """(description, cniVersion, plugin objects) of what executes plugins."""
 
 
-def _none(_view: HostView, _bin_dir: str) -> Users:
-    return ()
-
-
 class HostView:
     """What the planners of one plan read. They share it, so that a section is planned on what earlier ones will leave.
 
@@ -45,7 +41,7 @@ class HostView:
         self.written: Dict[str, bytes] = {}
         self.namespaces: Dict[str, bool] = {}
         self.requested: Dict[Tuple[str, str, str], bool] = {}
-        self.built_in: Callable[[HostView, str], Users] = _none
+        self.built_in: Callable[[HostView, str], Users] = lambda _view, _bin_dir: ()
         self.answers: Dict[str, Union[Dict[str, Any], HostError]] = {}
         self.runtimes: Optional[List[Any]] = None
         self._files: Dict[str, List[ConfFile]] = {}

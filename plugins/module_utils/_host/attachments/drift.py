@@ -221,12 +221,10 @@ class Drifts:
             drift = self.by_owner.get(owner)
             rest = "a rehearsal of its ADD takes its place"
             if drift is None or drift.source == DEDUCED:
-                rest = f"only results of ADDs are compared, because {self._why_not(owner)}"
+                reasons = (why for key, why in self._obstacles.items() if owner in (key, (key.network,), ()))
+                because = "; ".join(dict.fromkeys(reasons)) or "no plugin runs now"
+                rest = f"only results of ADDs are compared, because {because}"
             self.damages.append(f"{problem}; {rest}; remove the file, or attach again, to end this warning")
-
-    def _why_not(self, owner: Owner) -> str:
-        reasons = (why for key, why in self._obstacles.items() if owner in (key, (key.network,), ()))
-        return "; ".join(dict.fromkeys(reasons)) or "no plugin runs now"
 
 
 def find_drift(

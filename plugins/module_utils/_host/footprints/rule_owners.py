@@ -49,7 +49,8 @@ class RuleOwners:
             named = [
                 party
                 for party in self._parties
-                if party.unknown and (words.intersection(party.addresses) or said.intersection(_names(party)))
+                if party.unknown
+                and (words.intersection(party.addresses) or said & {party.key[1], f"{party.key[1]}-{party.key[2]}"})
             ]
         if len({party.key for party in named}) > 1:
             # The chains of a container are those of all its interfaces in the network.
@@ -94,10 +95,6 @@ class RuleOwners:
 def is_of_container(chain: str) -> bool:
     """Tell whether a reference plugin names the chains of a single container so."""
     return chain_kind(chain) is not None or chain.startswith(SPOOF_CHAIN)
-
-
-def _names(party: Party) -> List[str]:
-    return [party.key[1], f"{party.key[1]}-{party.key[2]}"]
 
 
 def _comment(backend: str, rule: str) -> str:

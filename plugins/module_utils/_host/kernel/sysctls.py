@@ -86,15 +86,12 @@ def interface_sysctl(path: str) -> Tuple[str, str, str]:
 def interface_defaults(names: Optional[Iterable[Tuple[str, str]]] = None) -> Dict[Tuple[str, str], int]:
     """Return what an interface of this thread's namespace starts with: (kind, name) -> number. *names*: only these."""
     found = {}
-    for kind, name in _all_of_interfaces() if names is None else names:
+    every = ((kind, name) for kind, (_family, of_kind) in _FAMILIES.items() for name in of_kind)
+    for kind, name in every if names is None else names:
         value = read_global(f"{_FAMILIES[kind][0]}/conf/default/{name}") if kind in _FAMILIES else None
         if value is not None and value.lstrip("-").isdigit():
             found[kind, name] = int(value)
     return found
-
-
-def _all_of_interfaces() -> Iterator[Tuple[str, str]]:
-    return ((kind, name) for kind, (_family, names) in _FAMILIES.items() for name in names)
 
 
 def write_interface(kind: str, interface: str, name: str, value: int) -> None:

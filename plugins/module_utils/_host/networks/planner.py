@@ -132,13 +132,10 @@ class ConfPlanner:
                 self._try(self._removals().remove, desired)
         if replacing:
             self._try(self._removals().set_aside_others, replacing, kept)
-        self._remove_drop_ins()
-        self._warn_of_cilium()
-
-    def _remove_drop_ins(self) -> None:
-        # Most hosts have none.
+        # Most hosts have no drop-ins.
         if any(os.path.dirname(path) != self.request.conf_dir for path in self.state.manifest.networks):
             self._try(self._drop_ins().remove_orphans)
+        self._warn_of_cilium()
 
     def _drop_ins(self) -> DropInFiles:
         from .drop_ins import DropInFiles
@@ -353,7 +350,9 @@ class ConfPlanner:
         """Plan to write a file again if no step of the plan makes runtimes notice its drop-ins."""
         plan, path = self.plan, self.plan.path(target)
         noticed = ("create", "write", "rename", "restore")
-        if any(step.kind in noticed and path in (step.target, _path_in(step.after)) for step in plan.steps):
+        steps = [step for step in plan.steps if step.kind in noticed]
+        moved_to = [step.after.get("path") for step in steps if isinstance(step.after, dict)]
+        if path in [*moved_to, *(step.target for step in steps)]:
             return action
         text = current.text if current is not None and current.text is not None else desired.text
         self.state.contents[target] = text
@@ -431,7 +430,3 @@ class ConfPlanner:
                 f"{_NOT_EXCLUSIVE}",
                 new[0],
             )
-
-
-def _path_in(state: Any) -> Any:
-    return state.get("path") if isinstance(state, dict) else None

@@ -30,7 +30,7 @@ from .profiles import NAMED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .cri import CriStatus
-    from .runtime import Network, Runtime
+    from .runtime import Runtime
 
 # A load takes milliseconds once the runtime has noticed the file.
 _PAUSE = 0.05
@@ -96,7 +96,8 @@ def mismatch(runtime: Runtime, status: CriStatus) -> Optional[Finding]:
         older = [
             network.file.path
             for network, chain in zip(networks, status.chains or [])
-            if chain and chain != _plain(network)
+            # As Python's own JSON reads them, like the answer.
+            if chain and chain != [parse_json(gojson.dumps(plugin)) for plugin in network.plugins]
         ]
         if not right:
             why = f" ({status.message})" if status.message and not status.ready else ""
@@ -105,11 +106,6 @@ def mismatch(runtime: Runtime, status: CriStatus) -> Optional[Finding]:
             level, what = WARNING, f"has loaded an older state of {older[0]}"
     file = runtime.verdict.file or runtime.conf_dir
     return Finding(level, "not_loaded", f"{runtime.name} {what}", file=file) if what else None
-
-
-def _plain(network: Network) -> List[Any]:
-    """Return the plugin objects as Python's own JSON reads them, as in the answer."""
-    return [parse_json(gojson.dumps(plugin)) for plugin in network.plugins]
 
 
 # ---- STATUS

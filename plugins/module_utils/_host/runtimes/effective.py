@@ -73,6 +73,14 @@ class Effective:
                 users.append({"runtime": runtime.name, "plugins": sorted(filter(None, paths))})
         return users
 
+    def declared(self) -> Iterator[Network]:
+        """Yield the managed networks of conf_dir, as the newest release of libcni loads them."""
+        for file in self.files:
+            if file.network and not file.error and self._view.manifest.network_file(file.path, file.text) is not None:
+                extras = [] if file.inlined_only else self._folder_of(self.conf_dir, file.network)
+                plugins = [plugin for source in (file, *extras) for plugin in source.plugins]
+                yield Network(file, file.network, file.cni_version, plugins)
+
     def rows(self) -> Rows:
         """Return a row for each runtime."""
         return [self._row(runtime) for runtime in self.runtimes]

@@ -220,7 +220,8 @@ class _Judge:
                 return Network(file, loaded.name, loaded.cni_version, plugins)
             plugin = conf.network_plugin_conf_from_bytes(text)
         except ConfigError as error:
-            return Network(file, error=str(error), untyped=_is_untyped(text))
+            data = read_go_json(text)
+            return Network(file, error=str(error), untyped=isinstance(data, dict) and not text_of(data, "type"))
         return Network(file, plugin.name, plugin.cni_version, [plugin.network])
 
     def _without_later_keys(self, text: bytes) -> bytes:
@@ -328,8 +329,3 @@ def _is_labelled(file: ConfFile, label: str) -> bool:
     except (ValueError, AttributeError):
         return False
     return isinstance(labels, dict) and label in labels
-
-
-def _is_untyped(text: bytes) -> bool:
-    data = read_go_json(text)
-    return isinstance(data, dict) and not text_of(data, "type")

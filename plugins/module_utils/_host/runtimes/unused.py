@@ -69,7 +69,7 @@ def _reads_directory(runtime: Runtime) -> bool:
 def _not_run(runtime: Runtime, paths: Dict[str, str], view: HostView) -> Optional[Finding]:
     """Return a warning if the runtime does not run the plugins at *paths*, by their names."""
     run = {name: view.plugin_path(name, runtime.bin_dirs) for name in paths}
-    others = [name for name, path in paths.items() if not run[name] or not _same_file(path, run[name])]
+    others = [name for name, path in paths.items() if os.path.realpath(path) != os.path.realpath(run[name])]
     if not others:
         return None
     folder, instead = os.path.dirname(paths[others[0]]), next((run[name] for name in others if run[name]), "")
@@ -78,10 +78,6 @@ def _not_run(runtime: Runtime, paths: Dict[str, str], view: HostView) -> Optiona
     what = f"{runtime.name} does not run the plugins {', '.join(others)} in this directory: {why}"
     remedy = _remedy("bin_dirs", os.path.dirname(instead) or runtime.bin_dirs[0], runtime, f"search {folder}")
     return Finding(WARNING, "bin_dir_unused", what, remedy, folder, evidence=searched, runtime=runtime.name)
-
-
-def _same_file(path: str, other: str) -> bool:
-    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _remedy(option: str, path: str, runtime: Runtime, does: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import List, Optional, Sequence, Tuple
 
-from ..problems import ERROR
+from ..problems import ERROR, Finding
 from ..runtimes.asking import ANSWER, ask_until, mismatch
 
 TYPE_CHECKING = False
@@ -37,9 +37,14 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
         return None
     readiness = Readiness(effective, bin_dirs, max(ANSWER, deadline))
     answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
-    for text in (text for _answer, texts in answers for text in texts):
+    unused = (_in_words(found) for found in readiness.of_unused() if found.level == ERROR)
+    for text in (*(text for _answer, texts in answers for text in texts), *unused):
         plan.warn("not_confirmed", text)
     return all_of([answer for answer, _texts in answers])
+
+
+def _in_words(found: Finding) -> str:
+    return f"{found.what} ({found.evidence}); {found.remedy}"
 
 
 def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
@@ -50,7 +55,7 @@ def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
         from .readiness import not_loaded
 
         found = not_loaded(runtime, answer.why)
-        return False, [f"{found.what} ({found.evidence}); {found.remedy}"]
+        return False, [_in_words(found)]
     if answer.status is None:
         return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
     if answer.why:
@@ -63,5 +68,5 @@ def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
         return True, []
     if row.ready is None:
         return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
-    texts = [f"{found.what} ({found.evidence}); {found.remedy}" for found in row.obstacles if found.level == ERROR]
+    texts = [_in_words(found) for found in row.obstacles if found.level == ERROR]
     return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]

@@ -89,6 +89,13 @@ class Readiness:
         self._observations: Dict[str, Observation] = {}
         self.pools = Pools(effective.runtimes)
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
+        used = {network.file.path for runtime in effective.runtimes for network, _level in self._used(runtime)}
+        folders = tuple(dict.fromkeys([*effective.bin_dirs, *self.other_dirs]))
+        self._idle = [
+            (network, Subject(network.name, network.version or "0.1.0", network.plugins, folders))
+            for network in effective.declared()
+            if effective.runtimes and network.file.path not in used
+        ]
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
@@ -97,6 +104,8 @@ class Readiness:
         obstacles = [found for each in rows for found in each.obstacles]
         if any(each.runtime.reads for each in rows):
             obstacles += two_firewalls()
+        # They keep no container from the network that it gets.
+        obstacles += [found._replace(level=WARNING) if found.level == ERROR else found for found in self.of_unused()]
         obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda found: found.rank)
         if not self._effective.runtimes:
             text = "no runtime that uses CNI was found on this host"
@@ -153,9 +162,16 @@ class Readiness:
         ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
         return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
 
+    def of_unused(self) -> Iterator[Finding]:
+        """Yield what is wrong with the declared networks that no runtime would use now."""
+        self._try([])
+        for network, subject in self._idle:
+            yield from shown_by(self._observations[repr(subject)], network, False)
+
     def _try(self, runtimes: Sequence[Runtime]) -> List[Subject]:
-        """Try the networks of *runtimes* that were not tried yet, all at a time; return all that they would use."""
+        """Try the networks that *runtimes* would use, then the unused ones, all at a time, each once; return all."""
         subjects = [self._subject(runtime, network) for runtime in runtimes for network, _level in self._used(runtime)]
+        subjects += [subject for _network, subject in self._idle]
         new = {repr(subject): subject for subject in subjects if repr(subject) not in self._observations}
         if new:
             self._observations.update(zip(new, try_networks(list(new.values()))))

@@ -188,13 +188,6 @@ def test_a_second_runtime_that_does_not_run_is_a_warning(ready_host):
     assert ready_host.levels() == [("error", "not_running")]
 
 
-def test_a_runtime_that_is_not_ready_for_no_known_reason(ready_host):
-    ready_host.answer = CriStatus(False, "the sandbox server is gone", ["pods"])
-    found = ready_host.explain()
-    assert [one["code"] for one in found["obstacles"]] == ["network_not_ready"]
-    assert found["obstacles"][0]["evidence"] == "the sandbox server is gone"
-
-
 def test_what_does_not_answer_is_not_known(ready_host):
     ready_host.answer = HostError("/run/containerd.sock does not report its networks: nonsense", code="not_answered")
     found = ready_host.explain()
