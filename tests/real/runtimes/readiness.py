@@ -137,7 +137,7 @@ HOSTS += [not_executable, full_pool, no_addresses, blank_in_the_name]
 def _explain(containerd, bed, handler):
     """Return the row of the containerd's handler, and the causes."""
     effective = Effective(None, bed.conf_dir, [BIN_DIR], scan_conf_dir(bed.conf_dir), HostView(Manifest("/run/none")))
-    found = Readiness(effective, [BIN_DIR]).rows()
+    found = Readiness(effective, effective.runtimes, [BIN_DIR]).rows()
     own = [one for one in found["runtimes"] if one["runtime"] == containerd.profile]
     [row] = [one for one in own if one["handler"] == handler]
     # The other handler has another directory, and networks of other names.

@@ -17,9 +17,9 @@ from typing import Any, Collection, Dict, Iterable, Mapping, NamedTuple, Optiona
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import CHAIN, jumps_of
-from ..kernel.objects import BY_KERNEL, LINK, ObjectKey, State
+from ..kernel.objects import BY_KERNEL, LINK, OF_INTERFACES, ON_INTERFACES, ObjectKey, State, device_of
 from ..kernel.sysctls import GLOBAL
-from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, device_of
+from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE
 from .rule_owners import RuleOwners, is_of_container
 
 Owner = Tuple[str, ...]

@@ -20,9 +20,6 @@ LEASE = "lease"
 SWITCH = "switch"
 """The kind of a difference: plugins use another backend of iptables than the one that the rules are in."""
 IN_FIREWALL = (CHAIN, TABLE, "set", "map")
-OF_INTERFACES = (CONF4, CONF6)
-ON_INTERFACES = ("link", *OF_INTERFACES, "vlan", "addr", "neigh", "fdb", "qdisc", "class", "filter")
-"""The kinds whose key has the name of the interface in its second place."""
 # A chain's key has this length, that of a rule in it one more.
 CHAIN_KEY_LENGTH = 5
 LINK = "link"
@@ -304,13 +301,6 @@ def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:
             if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and recorded.value:
                 found.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
     return found
-
-
-def device_of(key: ObjectKey) -> str:
-    """Return the name of the interface that an object is on, "" if it is on none."""
-    if key[0] == "route":
-        return str(key[7])
-    return str(key[1]) if key[0] in ON_INTERFACES else ""
 
 
 def is_default_rule(key: ObjectKey) -> bool:

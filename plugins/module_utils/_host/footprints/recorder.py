@@ -9,7 +9,7 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Seq
 from ..firewall.chains import NO_POLICY, FoundChains, read_chains, survives
 from ..firewall.order import arranged
 from ..kernel.links import STACKED
-from ..kernel.objects import BY_KERNEL, CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import BY_KERNEL, OF_INTERFACES, KernelObject, ObjectKey, State, device_of, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from ..netlink import LOCAL_TABLE
 from ..struct import struct
@@ -21,15 +21,13 @@ from .object_kinds import (
     IN_FIREWALL,
     KINDS,
     LEASE,
-    OF_INTERFACES,
-    device_of,
     is_default_rule,
     rules_by_chain,
 )
 from .state import LeaseStore, Look, read_stores
 
 _FORWARDING = "forwarding"
-_SWITCHES = {CONF4: "ipv4/ip_forward", CONF6: "ipv6/conf/all/forwarding"}
+_SWITCHES = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
 SWITCHES = tuple(_SWITCHES.values())
 """The global switches of forwarding, which also set what each interface does."""
 Defaults = Mapping[Tuple[str, str], int]

@@ -14,7 +14,7 @@ from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import CHAIN, NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
-from ..kernel.objects import ROUTE, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
 from ..netns import Netns, visit
@@ -27,7 +27,6 @@ from .object_kinds import (
     KINDS,
     LEASE,
     MISPLACED,
-    OF_INTERFACES,
     SWITCH,
     Difference,
     is_whole,

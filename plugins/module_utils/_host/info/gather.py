@@ -103,6 +103,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         if "readiness" in wanted and effective is not None:
             from ..trials.readiness import Readiness
 
-            result["readiness"] = attempt(lambda: Readiness(effective, params["bin_dirs"]).rows(), None)
+            examined = effective, effective.runtimes, params["bin_dirs"]
+            result["readiness"] = attempt(lambda: Readiness(*examined).rows(), None)
     result["problems"] = rows(problems)
     return result

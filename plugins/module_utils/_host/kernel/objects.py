@@ -36,6 +36,9 @@ NEIGHBOUR = struct.Struct("=BxxxiHBB")
 TRAFFIC = struct.Struct("=BxxxiIII")
 ROUTING_RULE_SIZE = 12
 CONF4, CONF6 = "conf4", "conf6"
+OF_INTERFACES = (CONF4, CONF6)
+ON_INTERFACES = ("link", *OF_INTERFACES, "vlan", "addr", "neigh", "fdb", "qdisc", "class", "filter")
+"""The kinds whose key has the name of the interface in its second place."""
 
 _ATTRIBUTE = struct.Struct("=HH")
 _KIND_MASK = 0x3FFF
@@ -87,6 +90,13 @@ class KernelObject(NamedTuple):
 
 
 State = Dict[ObjectKey, KernelObject]
+
+
+def device_of(key: ObjectKey) -> str:
+    """Return the name of the interface that an object is on, "" if it is on none."""
+    if key[0] == "route":
+        return str(key[7])
+    return str(key[1]) if key[0] in ON_INTERFACES else ""
 
 
 def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:

@@ -35,10 +35,10 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
     asked = effective.asked(plan.restarting) if effective is not None else []
     if effective is None or not asked:
         return None
-    readiness = Readiness(effective, bin_dirs, max(ANSWER, deadline))
+    readiness = Readiness(effective, asked, bin_dirs, max(ANSWER, deadline))
     answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
-    unused = (_in_words(found) for found in readiness.of_unused() if found.level == ERROR)
-    for text in (*(text for _answer, texts in answers for text in texts), *unused):
+    others = [_in_words(found) for found in readiness.of_others() if found.level == ERROR]
+    for text in (text for _answer, texts in [*answers, (None, others)] for text in texts):
         plan.warn("not_confirmed", text)
     return all_of([answer for answer, _texts in answers])
 

@@ -44,8 +44,7 @@ from .packets import (
     keeps_apart,
     same_host,
 )
-from .private_host import STORE, new_netns, why_not_apart, work_apart
-from .real_names import private_store
+from .private_host import STORE, new_netns, private_store, why_not_apart, work_apart
 
 # Seconds for a plugin, for a network, and for all of a host.
 _TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 20.0

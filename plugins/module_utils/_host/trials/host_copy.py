@@ -25,9 +25,8 @@ from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, p
 from ..addresses import family_of, is_in
 from ..errors import HostError
 from ..firewall.dump import FirewallDump
-from ..footprints.object_kinds import device_of
 from ..kernel.links import STACKED, NotInPlace, pack_kept
-from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, State, device_of, read_objects
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, member_of, text_of

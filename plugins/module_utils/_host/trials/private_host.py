@@ -48,6 +48,11 @@ _FAILED, _DONE = b"-", b"+"
 Work = Callable[[], bytes]
 
 
+def private_store(number: int) -> str:
+    """Return the data directory of host-local that stands for the store *number* of a chain."""
+    return f"{STORE}/leases{number}"
+
+
 def why_not_apart(plugin: Mapping[str, Any]) -> str:
     """Return why a plugin cannot work in a private host, "" if it can."""
     kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
@@ -75,39 +76,41 @@ class RuntimeReadiness(NamedTuple):
 
 
 class Readiness:
-    """Examines the runtimes of *effective*: asks plugins (VERSION, STATUS) and runtimes, and changes nothing.
+    """Examines *runtimes* of *effective*: asks plugins (VERSION, STATUS) and runtimes, and changes nothing.
 
     A runtime gets *timeout* seconds for an answer: one whose plugin hangs in STATUS never gives it.
     """
 
-    def __init__(self, effective: Effective, bin_dirs: Sequence[str], timeout: float = ANSWER) -> None:
+    def __init__(
+        self, effective: Effective, runtimes: Sequence[Runtime], bin_dirs: Sequence[str], timeout: float = ANSWER
+    ) -> None:
         self._effective = effective
+        self._runtimes = runtimes
         self._timeout = timeout
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
-        self._observations: Dict[str, Observation] = {}
         self.pools = Pools(effective.runtimes)
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
-        used = {network.file.path for runtime in effective.runtimes for network, _level in self._used(runtime)}
-        folders = tuple(dict.fromkeys([*effective.bin_dirs, *self.other_dirs]))
-        self._idle = [
-            (network, Subject(network.name, network.version or "0.1.0", network.plugins, folders))
-            for network in effective.declared()
-            if effective.runtimes and network.file.path not in used
-        ]
+        used = [(runtime, *use) for runtime in runtimes for use in self._used(runtime)]
+        own = {network.file.path for _runtime, network, level in used if level == ERROR}
+        self._users = {network.file.path: runtime for runtime, network, _level in used}
+        self._others = [network for network in effective.declared() if network.file.path not in own]
+        self._subjects = [self._subject(runtime, network) for runtime, network, _level in used]
+        self._subjects += [self._subject(self._users.get(other.file.path), other) for other in self._others]
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
-        forget_others(self._try([runtime for runtime in self._effective.runtimes if runtime.reads]))
-        rows = [self.of(runtime) for runtime in self._effective.runtimes]
+        forget_others(self._subjects)
+        rows = [self.of(runtime) for runtime in self._runtimes]
         obstacles = [found for each in rows for found in each.obstacles]
         if any(each.runtime.reads for each in rows):
             obstacles += two_firewalls()
+        unused = (found for found in self.of_others() if found.file not in self._users)
         # They keep no container from the network that it gets.
-        obstacles += [found._replace(level=WARNING) if found.level == ERROR else found for found in self.of_unused()]
+        obstacles += [found._replace(level=WARNING) if found.level == ERROR else found for found in unused]
         obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda found: found.rank)
-        if not self._effective.runtimes:
+        if not self._runtimes:
             text = "no runtime that uses CNI was found on this host"
             obstacles.append(obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO))
         return {
@@ -123,7 +126,6 @@ class Readiness:
             return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
         obstacles = [*runtime.findings, *self._not_running(runtime), *self._no_network(runtime)]
         status = []
-        self._try([runtime])
         for network, level in self._used(runtime):
             observation = self._observations[repr(self._subject(runtime, network))]
             of_network = list(NetworkCauses(self, runtime, network).find())
@@ -162,24 +164,21 @@ class Readiness:
         ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
         return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
 
-    def of_unused(self) -> Iterator[Finding]:
-        """Yield what is wrong with the declared networks that no runtime would use now."""
-        self._try([])
-        for network, subject in self._idle:
+    def of_others(self) -> Iterator[Finding]:
+        """Yield what is wrong with declared networks that no container gets without naming them."""
+        for network in self._others:
+            subject = self._subject(self._users.get(network.file.path), network)
             yield from shown_by(self._observations[repr(subject)], network, False)
 
-    def _try(self, runtimes: Sequence[Runtime]) -> List[Subject]:
-        """Try the networks that *runtimes* would use, then the unused ones, all at a time, each once; return all."""
-        subjects = [self._subject(runtime, network) for runtime in runtimes for network, _level in self._used(runtime)]
-        subjects += [subject for _network, subject in self._idle]
-        new = {repr(subject): subject for subject in subjects if repr(subject) not in self._observations}
-        if new:
-            self._observations.update(zip(new, try_networks(list(new.values()))))
-        return subjects
+    @cached_property
+    def _observations(self) -> Dict[str, Observation]:
+        """What trials of all networks have shown. The unused ones are last, if there is no time for all."""
+        subjects = {repr(subject): subject for subject in self._subjects}
+        return dict(zip(subjects, try_networks(list(subjects.values()))))
 
-    def _subject(self, runtime: Runtime, network: Network) -> Subject:
-        bin_dirs = tuple(self.binaries_of(runtime, network).bin_dirs)
-        return Subject(network.name, network.version or "0.1.0", network.plugins, bin_dirs)
+    def _subject(self, runtime: Optional[Runtime], network: Network) -> Subject:
+        bin_dirs = self.binaries_of(runtime, network).bin_dirs if runtime else dict.fromkeys(self.other_dirs)
+        return Subject(network.name, network.version or "0.1.0", network.plugins, tuple(bin_dirs))
 
     def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
         """Return the plugins that *runtime* finds for a network."""

@@ -10,13 +10,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from ...libcni.kernel import attributes_in
 from ..errors import HostError
 from ..footprints.footprint import Objects
-from ..footprints.object_kinds import LEASE, ON_INTERFACES, device_of
+from ..footprints.object_kinds import LEASE
 from ..kernel.links import pack_kept
-from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, KernelObject, ObjectKey
-from .private_host import STORE
+from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, ON_INTERFACES, KernelObject, ObjectKey, device_of
+from .private_host import private_store
+from .surroundings import FAKE_PEER
 
-FAKE_PEER = "pwfake"
-"""How the names of interfaces begin that only a private host has."""
 _HEADS = {"link": LINK.size, "addr": ADDRESS.size, "neigh": NEIGHBOUR.size}
 _NO_MAC = "0" * 12
 # IFLA_ADDRESS
@@ -101,8 +100,3 @@ class RealNames:
         replaced = {number: self._raws[text] for number, text in attributes_in(raw, size).items() if text in self._raws}
         replaced.update({_ADDRESS: mac} if mac is not None else {})
         return raw[:size] + pack_kept(raw, size, (), replaced) if replaced else raw
-
-
-def private_store(number: int) -> str:
-    """Return the data directory of host-local that stands for the store *number* of a chain."""
-    return f"{STORE}/leases{number}"

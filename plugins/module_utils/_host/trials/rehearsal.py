@@ -53,8 +53,8 @@ from ..plan import workers_of
 from ..processes import is_running
 from ..secrets import one_line, scrub, secrets_of
 from .memory import Memory, forget
-from .private_host import STORE, new_netns, why_not_apart, work_apart
-from .real_names import RealNames, private_store
+from .private_host import STORE, new_netns, private_store, why_not_apart, work_apart
+from .real_names import RealNames
 from .surroundings import Surroundings
 
 # Which backend iptables has.

@@ -8,13 +8,13 @@ import struct
 from typing import Any, Dict, Mapping, Optional
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
-from ..footprints.object_kinds import HOST
 from ..kernel.objects import LINK, ROUTE, KernelObject, State, read_objects
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, text_of
 from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
-from .real_names import FAKE_PEER
 
+FAKE_PEER = "pwfake"
+"""How the names of interfaces begin that only a private host has."""
 _DEFAULT_MTU = 1500
 
 
@@ -86,7 +86,7 @@ def make_bridges(bridges: Mapping[str, KernelObject]) -> None:
     for _made in range(2 if made else 0):
         # A new bridge gets its settings when it is there.
         present = read_objects()
-        with Writer(HOST, {HOST: made}, {}) as writer:
+        with Writer("", {"": made}, {}) as writer:
             for key, bridge in made.items():
                 writer.put(key, bridge, present[key].value if key in present else None)
 

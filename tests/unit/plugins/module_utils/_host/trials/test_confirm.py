@@ -194,13 +194,7 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(ready_host, mon
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
     found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
     ready_host.runtime = discover.class_of(name)(name, "4.3.1", found, str(ready_host.conf_dir), ["/opt/cni/bin"])
-    ready_host.runtime.pid, ready_host.runtime.port, ready_host.runtime.databases, ready_host.runtime.settles = (
-        7,
-        4646,
-        "/var",
-        0.0,
-    )
-    ready_host.runtime.ask, ready_host.runtime.program = ask, found
+    vars(ready_host.runtime).update(pid=7, port=4646, databases="/var", settles=0.0, ask=ask, program=found)
     assert ready_host.confirm() == (True, [])
     assert asked[0] == ["fleet"]
     told[0] = CriStatus(False, "network not found", ["other"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from types import SimpleNamespace
@@ -12,7 +13,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
@@ -21,18 +21,11 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import KEPT, Lost, Observation
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import experiment, readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import Readiness
 
 ALL = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 BRIDGE = {"type": "bridge", "isGateway": True, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
-
-
-def answered(answer):
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
 
 
 class Host:
@@ -51,7 +44,7 @@ class Host:
         self.containerd.pid, self.containerd.address = 7, "/run/containerd.sock"
         self.runtimes = [self.containerd]
         self.write(BRIDGE)
-        self.observation = Observation()
+        self.observation = experiment.Observation()
 
     def write(self, *plugins, version="1.0.0"):
         text = json.dumps({"cniVersion": version, "name": "pods", "plugins": list(plugins)})
@@ -61,13 +54,11 @@ class Host:
         self.tried.append(subjects)
         return [self.observation for _subject in subjects]
 
-    def status(self, _address, _timeout):
-        return answered(self.answer)
-
     def explain(self):
         files = scan_conf_dir(str(self.conf_dir))
         view = HostView(Manifest(str(self.root / "state")))
-        return Readiness(Effective(None, str(self.conf_dir), [], files, view), []).rows()
+        effective = Effective(None, str(self.conf_dir), [], files, view)
+        return Readiness(effective, effective.runtimes, []).rows()
 
     def levels(self):
         return [(one["level"], one["code"]) for one in self.explain()["obstacles"]]
@@ -80,7 +71,7 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(
         readiness, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
     )
-    monkeypatch.setattr(cri, "cri_status", made.status)
+    monkeypatch.setattr(cri, "cri_status", lambda _address, _timeout: made.answer)
     # Experiments are made on real hosts.
     monkeypatch.setattr(readiness, "try_networks", made.try_networks)
     monkeypatch.setattr(readiness, "forget_others", made.kept.append)
@@ -109,8 +100,11 @@ def ready_host(tmp_path, monkeypatch):
     ],
 )
 def test_who_writes_ipmasq_knows_that_others_route(ready_host, plugin, level):
-    lost = [Lost("outside", family, KEPT, "a container keeps its own address") for family in ("IPv4", "IPv6")]
-    ready_host.observation = Observation(lost=lost)
+    lost = [
+        experiment.Lost("outside", family, experiment.KEPT, "a container keeps its own address")
+        for family in ("IPv4", "IPv6")
+    ]
+    ready_host.observation = experiment.Observation(lost=lost)
     ready_host.write(plugin)
     # One cause, so one finding for both families.
     assert ready_host.levels().count((level, "not_masqueraded")) == 1
@@ -131,7 +125,7 @@ def test_the_networks_of_all_runtimes_are_tried_at_once_and_each_once(ready_host
 
 
 def test_a_network_that_could_not_be_tried_is_not_known_to_be_ready(ready_host):
-    ready_host.observation = Observation("no private namespaces: No space left on device")
+    ready_host.observation = experiment.Observation("no private namespaces: No space left on device")
     found = ready_host.explain()
     [row], [obstacle] = found["runtimes"], found["obstacles"]
     assert (found["ready"], row["ready"]) == (None, None)
@@ -143,11 +137,19 @@ def test_a_network_that_could_not_be_tried_is_not_known_to_be_ready(ready_host):
     assert ready_host.explain()["ready"] is False
 
 
-def test_a_host_without_a_runtime_is_not_known_to_be_ready(ready_host):
-    ready_host.runtimes = []
-    found = ready_host.explain()
-    assert (found["ready"], found["runtimes"]) == (None, [])
-    assert [one["code"] for one in found["obstacles"]] == ["missing_runtime"]
+def test_a_declared_network_without_a_user_is_tried_last(ready_host):
+    path, manifest = ready_host.conf_dir / "20-spare.conflist", Manifest(str(ready_host.root / "state"))
+    path.write_text(json.dumps({"cniVersion": "1.0.0", "name": "spare", "plugins": [BRIDGE]}))
+    manifest.networks[str(path)] = {"network": "spare", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    manifest.save()
+    ready_host.observation = experiment.Observation(failed=experiment.Failure("ADD", "no"))
+    for runtimes, tried in ((ready_host.runtimes, ["pods", "spare"]), ([], ["spare"])):
+        ready_host.runtimes = runtimes
+        found = ready_host.explain()
+        assert [subject.name for subject in ready_host.tried[-1]] == tried
+        failing = [(row["network"], row["level"]) for row in found["obstacles"] if row["code"] == "add_fails"]
+        assert failing == [("pods", "error"), ("spare", "warning")][-len(tried) :]
+    assert (found["ready"], found["obstacles"][-1]["code"]) == (None, "missing_runtime")
 
 
 def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(ready_host):
@@ -186,14 +188,6 @@ def test_a_second_runtime_that_does_not_run_is_a_warning(ready_host):
     assert ready_host.levels() == [("warning", "not_running")]
     ready_host.runtimes = ready_host.runtimes[1:]
     assert ready_host.levels() == [("error", "not_running")]
-
-
-def test_what_does_not_answer_is_not_known(ready_host):
-    ready_host.answer = HostError("/run/containerd.sock does not report its networks: nonsense", code="not_answered")
-    found = ready_host.explain()
-    assert (found["ready"], found["runtimes"][0]["ready"], found["runtimes"][0]["reported"]) == (None, None, None)
-    assert "nonsense" in found["runtimes"][0]["unknown"]
-    assert [(one["level"], one["code"]) for one in found["obstacles"]] == [("warning", "not_answered")]
 
 
 def test_an_older_state_is_a_warning_and_another_network_an_error(ready_host):
