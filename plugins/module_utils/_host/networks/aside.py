@@ -218,8 +218,7 @@ class Restoration:
             name, current, original, (managed.text or b"", file.text or b""), restored, users
         )
         state.after.pop(current, None)
-        if current in state.files:
-            (state.replaced if name == current else state.vacated).add(current)
+        (state.replaced if name == current else state.vacated).add(current)
         self._will_stand(file, False)
 
     def _will_stand(self, file: ConfFile, managed: bool) -> None:

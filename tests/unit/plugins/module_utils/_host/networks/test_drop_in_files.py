@@ -46,6 +46,7 @@ def test_they_are_written_before_the_file_that_makes_runtimes_notice_them(conf_h
     ]
     assert folder(conf_host) == ["10-x.conf", "20-y.conf"]
     assert (conf_host.conf_dir / "a" / "10-x.conf").read_bytes() == plugin()
+    assert [path.stat().st_mode & 0o777 for path in (conf_host.conf_dir, conf_host.conf_dir / "a")] == [0o755] * 2
 
 
 def test_check_mode_changes_nothing(conf_host):

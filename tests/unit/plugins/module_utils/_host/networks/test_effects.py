@@ -132,6 +132,14 @@ def test_another_name_of_a_file_changes_the_first_one(effects_host):
     assert effects_host.classes(want("a", priority=30), want("b", priority=20)) == [("rename", DISRUPTIVE)]
 
 
+def test_another_name_of_a_file_that_multus_finds_by_its_path(effects_host):
+    effects_host.has("crio")
+    path = str(effects_host.conf_dir / "20-b.conflist")
+    effects_host.put("00-multus.conflist", text("multus", type="multus", clusterNetwork=path))
+    effects_host.run(want("b", priority=20))
+    assert effects_host.classes(want("b", priority=30)) == [("rename", DISRUPTIVE)]
+
+
 def test_a_network_that_comes_back_before_the_first_one(effects_host):
     effects_host.has("containerd-2.1")
     effects_host.put("10-a.conflist", of("a"))

@@ -72,12 +72,6 @@ def test_a_managed_file_goes_when_its_network_is_in_an_unmanaged_one(conf_host):
     assert conf_host.files() == ["87-b.conflist"]
 
 
-def test_nothing_to_restore_is_no_error(conf_host):
-    plan = conf_host.run(unset("never"), unset(file="x.conf"))
-    assert (steps(plan), actions(plan)) == ([], ["none", "none"])
-    assert [entry["path"] for entry in plan.networks] == [None, None]
-
-
 def test_all_that_exclusive_set_aside_and_more_in_one_run(conf_host):
     conf_host.run(want("a"), want("b"))
     conf_host.put("87-c.conflist", text("c"))
@@ -96,16 +90,6 @@ def test_a_network_of_ours_gives_way_to_the_file_that_was_before(conf_host):
     plan = conf_host.run(unset("a"))
     assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("remove", "10-a.conflist", "safe")]
     assert conf_host.files() == ["87-a.conflist"]
-    assert conf_host.manifest().networks == {}
-
-
-def test_a_file_comes_back_to_the_place_that_ours_took(conf_host):
-    conf_host.put("10-a.conflist", text("a", mtu=1))
-    conf_host.run(want("a"), exclusive=True)
-    plan = conf_host.run(unset("a"))
-    assert steps(plan) == [("restore", "10-a.conflist", "safe")]
-    assert conf_host.files() == ["10-a.conflist"]
-    assert conf_host.read("10-a.conflist") == text("a", mtu=1)
     assert conf_host.manifest().networks == {}
 
 
@@ -131,23 +115,31 @@ def test_the_original_of_an_adopted_file_comes_back(conf_host):
     conf_host.put("87-a.conflist", text("a", mtu=1))
     os.chmod(conf_host.conf_dir / "87-a.conflist", 0o600)
     conf_host.run(want("a", file="87-a.conflist", bridge="b9"))
-    plan = conf_host.run(unset("a"))
-    assert (steps(plan), actions(plan)) == ([("restore", "87-a.conflist", "disruptive")], ["restored"])
+    # Two entries may mean one file.
+    plan = conf_host.run(unset("a"), unset(file="87-a.conflist"))
+    assert (steps(plan), actions(plan)) == ([("restore", "87-a.conflist", "disruptive")], ["restored", "none"])
     assert conf_host.read("87-a.conflist") == text("a", mtu=1)
     assert stat.S_IMODE(os.stat(conf_host.conf_dir / "87-a.conflist").st_mode) == 0o600
     assert conf_host.manifest().networks == {}
     assert os.listdir(os.path.join(conf_host.state, "objects")) == []
 
 
-def test_the_original_comes_back_to_its_own_place(conf_host):
-    conf_host.put("87-a.conflist", text("a", mtu=1))
-    conf_host.run(want("a", file="87-a.conflist"))
+@pytest.mark.parametrize("file", ["10-a.conflist", "87-a.conflist"])
+def test_the_original_comes_back_to_its_own_place_and_one_before_it_to_what_gets_free(conf_host, file):
+    conf_host.put("10-a.conflist", text("c"))
+    conf_host.run(want("b", priority=20), exclusive=True)
+    conf_host.put(file, text("a", mtu=1))
+    conf_host.run(want("a", file=file))
     conf_host.run(want("a", priority=10))
-    assert conf_host.files() == ["10-a.conflist"]
-    plan = conf_host.run(unset("a"))
-    assert steps(plan) == [("restore", "87-a.conflist", "safe")]
-    assert conf_host.files() == ["87-a.conflist"]
-    assert conf_host.read("87-a.conflist") == text("a", mtu=1)
+    assert conf_host.files()[0] == "10-a.conflist"
+    both = unset("a"), unset("c"), unset(file=file)
+    if file == "10-a.conflist":
+        assert conf_host.refused(*both[:2]) == [("file_in_use", "10-a.conflist")]
+        return
+    plan = conf_host.run(*both)
+    assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("restore", "10-a.conflist", "safe")]
+    assert conf_host.files() == ["10-a.conflist", "20-b.conflist", "87-a.conflist"]
+    assert [conf_host.read(name) for name in ("10-a.conflist", file)] == [text("c"), text("a", mtu=1)]
 
 
 def test_a_removed_adopted_network_comes_back_with_its_original(conf_host):
