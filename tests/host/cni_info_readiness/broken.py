@@ -150,9 +150,9 @@ def version_of_the_future(_host):
 
 def too_new_for_the_runtime(host):
     """unsupported_by_runtime"""
-    for name in ("bridge", "host-local"):
-        shutil.copy(host.new / name, BIN_DIR / name)
-    write("10-pods.conflist", bridge(), version="1.1.0")
+    # The runtime never asks for STATUS, either.
+    shutil.copy(host.fake, BIN_DIR / "unready")
+    write("10-pods.conflist", {"type": "unready"}, version="1.1.0")
 
 
 def full_pool(_host):

@@ -206,10 +206,10 @@ class ConfPlanner:
         request = self.request
         managed = {*map(self.plan.path, self.state.ours_after()), *self.view.written}
         runtimes = effective.displaced(request.expected, managed)
-        present = [file.network for file in effective.files if file.network in request.expected]
-        names = [name for name in present if name and not self._is_attached(name)] if runtimes else []
+        present = [str(file.network) for file in effective.files if file.network in request.expected]
+        name = next((name for name in present if not self._is_attached(name)), "") if runtimes else ""
         level = ERROR if request.on_not_effective == "error" else WARNING
-        findings = [effective.not_effective(runtime, names[0]) for runtime in runtimes if names]
+        findings = [effective.not_effective(runtime, name) for runtime in runtimes if name]
         intended = "; or, if that is intended, set on_not_effective (cni_networks_ensure_effective) to ignore"
         return [finding._replace(level=level, remedy=finding.remedy + intended) for finding in findings]
 
@@ -421,12 +421,13 @@ class ConfPlanner:
     def _warn_of_cilium(self) -> None:
         """Warn if Cilium has renamed files of other owners here and will probably rename new ones."""
         new = sorted(name for name in self.state.after if name not in self.state.files)
-        taken = [name for name in names_in(self.request.conf_dir) if name.endswith(CILIUM_SUFFIX)] if new else []
+        names = names_in(self.request.conf_dir) if new else []
+        taken = next((name for name in names if name.endswith(CILIUM_SUFFIX)), "")
         cilium = self.state.owners.named("Cilium") if taken and not self.request.force else None
         if cilium is not None:
             self.state.warning(
                 "foreign_owner",
-                f"{cilium}, has renamed other files here, such as {taken[0]}, and may rename this one; "
+                f"{cilium}, has renamed other files here, such as {taken}, and may rename this one; "
                 f"{_NOT_EXCLUSIVE}",
                 new[0],
             )

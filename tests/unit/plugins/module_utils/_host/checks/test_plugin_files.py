@@ -44,6 +44,10 @@ def test_what_the_kernel_does_not_execute(plugin):
     assert code(plugin) == "missing_loader"
     plugin.write_text("#!/bin/sh\n")
     assert code(plugin) is None
+    for table in (1 << 20, (1 << 64) - 1):
+        # It is beyond what is read, or nonsense: VERSION tells.
+        plugin.write_bytes(text[:32] + struct.pack("<Q", table) + text[40:])
+        assert code(plugin) is None
     text[18:20] = struct.pack("<H", 22)
     plugin.write_bytes(bytes(text))
     assert code(plugin) == "wrong_machine"

@@ -142,7 +142,7 @@ def test_who_names_no_networks_is_asked_whether_it_has_any(ready_host):
 
 def test_the_directory_of_a_handler_has_a_load_of_its_own(ready_host):
     ready_host.runtime.handler = "kata"
-    ready_host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": ""})]
+    ready_host.answers = [CriStatus(False, "none", ["other"], None, {"default": "none", "kata": ""})]
     assert ready_host.confirm() == (True, [])
     ready_host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": "no network config found"})]
     answer, [told] = ready_host.confirm()
