@@ -427,7 +427,6 @@ class ConfPlanner:
         if cilium is not None:
             self.state.warning(
                 "foreign_owner",
-                f"{cilium}, has renamed other files here, such as {taken}, and may rename this one; "
-                f"{_NOT_EXCLUSIVE}",
+                f"{cilium}, has renamed other files here, such as {taken}, and may rename this one; {_NOT_EXCLUSIVE}",
                 new[0],
             )

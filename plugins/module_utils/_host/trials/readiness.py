@@ -172,7 +172,7 @@ class Readiness:
 
     @cached_property
     def _observations(self) -> Dict[str, Observation]:
-        """What trials of all networks have shown. The unused ones are last, if there is no time for all."""
+        """What trials have shown. The unused networks are last, if there is no time for all."""
         subjects = {repr(subject): subject for subject in self._subjects}
         return dict(zip(subjects, try_networks(list(subjects.values()))))
 
