@@ -46,7 +46,7 @@ _OF_OPERATORS = ("SriovNetwork", "SriovIBNetwork", "OVSNetwork", "HostDeviceNetw
 _AROUND_IPAM = '{"cniVersion": "1.0.0", "name": "ipam", "type": "sriov", "capabilities": {"ips": true}, "ipam":\n'
 OF_INTEREST = re.compile(
     r"networkattachmentdefinition|\bk8s\.cni\.cncf\.io|binaryData|cniVersion|rawCNIConfig|"
-    rf"cni[\w.-]*:\s*[|>'\"]|kind: ({'|'.join(_OF_OPERATORS)})",
+    rf"(cni[\w.-]*|conflist)['\"]?:\s*[|>'\"]|\b(ipam|delegates)\\?\"\s*:|kind: ({'|'.join(_OF_OPERATORS)})",
     re.IGNORECASE,
 )
 

@@ -382,6 +382,10 @@ IN_MANIFESTS = {
     "task of Ansible": f"- ansible.builtin.copy:\n    dest: /etc/cni/net.d/a.conflist\n    content: |\n      {BLOCK}\n",
     "a single plugin without a version": 'kind: ConfigMap\ndata:\n  cni-conf.json: |\n    {"name": "a",\n'
     '     "type": "bridge", "mtu": "big", "ipam": {"type": "dhcp"}}\n',
+    "another name": 'data:\n  a.conf: |\n    {"name": "a", "type": "bridge", "mtu": "big", "ipam": {"type": "dhcp"}}\n',
+    "delegates": 'data:\n  a: >-\n    {"name": "a", "type": "multus", "delegates": [{"name": "b", "type": "bridge",\n'
+    '      "mtu": "big"}]}\n',
+    "without a version": 'data:\n  a.conflist: |\n    {"name": "a", "plugins": [{"type": "bridge", "mtu": "big"}]}\n',
     "JSON with a character that YAML has not": json.dumps(
         {"a": "\x7f", "data": {"a.conf": BROKEN}}, ensure_ascii=False
     ),

@@ -25,7 +25,8 @@ GOOD = {
     "k3s": '{{ template "base" . }}\n' + containerd(None, 'bin_dir = "{{ .Bin }}"', section=CRI[3]),
     "Go": "version = 2\n{{- if .Root }}\nroot = {{ .Root }}\n{{- end }}\n"
     "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.{{.Name}}]\nruntime_type = 'a'\n"
-    '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n',
+    '[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = {{ .Bin }}\nmax_conf_num = {{ .Max }}\n'
+    '[a]\npassword = "{{ .P }}"\n',
     "printf": containerd(2, 'bin_dir = "%s"', "conf_dir = 'CNI_DIR'"),
     "other": 'title = "x"\n[owner]\nplugins = 5\n',
     "other with a version": 'version = 2\n[plugins.opt]\npath = "x"\n',
