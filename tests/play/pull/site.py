@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 PROGRAM = Path(__file__).parents[3] / "roles" / "pull" / "files" / "pull"
@@ -28,7 +29,7 @@ class Repository:
     """A repository whose *keys* (name -> private SSH key) sign."""
 
     def __init__(self, path, ran, keys):
-        self.path, self.keys = path, keys
+        self.path, self.keys, self._second = path, keys, 0
         sh("git", "init", "--quiet", "--initial-branch", "main", path)
         for name, value in {"user.name": "a", "user.email": "a@example.org", "gpg.format": "ssh"}.items():
             self.git("config", name, value)
@@ -36,7 +37,10 @@ class Repository:
         self.write("hosts.yml", json.dumps({"all": {"hosts": {"node1": {}}, "vars": {"ran": str(ran)}}}))
 
     def git(self, *words, **environment):
-        return sh("git", "-C", self.path, *words, env={**os.environ, **environment})
+        # No two commits are of the same second, unless a test says so.
+        self._second = max(self._second + 1, int(time.time()))
+        dated = {"GIT_COMMITTER_DATE": f"{self._second} +0000", **environment}
+        return sh("git", "-C", self.path, *words, env={**os.environ, **dated})
 
     def write(self, name, text):
         (self.path / name).write_text(text)

@@ -142,11 +142,13 @@ class Repository:
     def _refuse_older(self, commit: str, date: int, current: dict[str, t.Any]) -> None:
         """A server must not be able to bring back an old commit, whose signature is still valid."""
         same = all(current.get(name) == self._config[name] for name in ("repository", "branch"))
-        if same and date < current.get("date", 0) and not self._config["rollback"]:
+        # Of two of the same second, nobody knows which is older.
+        newer = date > current.get("date", -1) or commit == current.get("commit")
+        if same and not newer and not self._config["rollback"]:
             raise Problem(
                 "older_commit",
-                f"commit {commit[:12]} is older than {current['commit'][:12]}, which is in force; to go back, commit "
-                "the revert, or set cni_pull_rollback",
+                f"commit {commit[:12]} is not newer than {current['commit'][:12]}, which is in force; to go back, "
+                "commit the revert, or set cni_pull_rollback",
             )
 
     def _check_out(self, commit: str, current: dict[str, t.Any]) -> str:
