@@ -124,7 +124,7 @@ def last_reserved(data_dir: str, network: str) -> List[str]:
 def remove_lease(lease: Lease, timeout: float) -> None:
     """Free a lease under host-local's own lock, unless it is gone or has changed since it was read.
 
-    *timeout* for the lock is in seconds. Raises HostError ``lease_locked`` or ``lease_not_removed``, and as put_lease.
+    *timeout* for the lock is in seconds. Raises HostError ``lease_locked``, ``lease_not_removed`` and others.
     """
     folder = os.path.join(lease.data_dir, lease.network)
     try:
@@ -148,7 +148,7 @@ def put_lease(
 ) -> None:
     """Write a lost lease again, as host-local does: under its lock, and never over another one than *replaced*.
 
-    Raises HostError ``lease_locked``, ``lease_taken``, ``lease_not_written``, ``unsafe_permissions``.
+    Raises HostError ``lease_locked``, ``lease_taken``, ``lease_not_written`` and others.
     """
     folder = os.path.join(data_dir, network)
     path = os.path.join(folder, ip)

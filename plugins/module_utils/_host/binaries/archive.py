@@ -97,7 +97,7 @@ class DirectorySource:
 class ArchiveSource:
     """The regular ELF files and scripts in the root of a tar archive: plain, or in gzip, bzip2 or xz.
 
-    The file is opened once, so the other methods read the same file that :meth:`digests` has read.
+    The file is opened once, for all methods.
     *shown* names the archive in messages.
     """
 
@@ -120,7 +120,7 @@ class ArchiveSource:
     def __exit__(self, *_exception: object) -> None:
         self._file.close()
 
-    def copy_to(self, target: BinaryIO) -> None:
+    def copy(self, target: BinaryIO) -> None:
         shutil.copyfileobj(self._file, target)
 
     def digests(self) -> Dict[str, str]:

@@ -109,7 +109,7 @@ class Source:
         return {"machine": host_machine(), "have": {n: f.sha256 for n, f in current.items() if f.kind == FILE}}
 
     def read_here(self) -> WantedPlugins:
-        """Return the desired plugins from the source on this host: a directory, an archive, or the URL of one."""
+        """Return the desired plugins from a directory or archive of this host, or the URL of one."""
         from .archive import ArchiveSource, DirectorySource
         from .checksum import parse_checksum, verify
 
@@ -141,8 +141,8 @@ class Source:
             self._path = self._received(partial(fetch, self.where))
         archive = ArchiveSource(self._path, self.where)
         if checksum and untrusted([self._path]):
-            # Its owner could change it after it was verified.
-            archive = ArchiveSource(self._received(archive.copy_to), self.where)
+            # Its owner could still change it.
+            archive = ArchiveSource(self._received(archive.copy), self.where)
         digests = archive.digests()
         if checksum:
             verify(digests, parse_checksum(checksum), self.where)
@@ -153,7 +153,7 @@ class Source:
         return self._chosen(members, archive.contents, listing)
 
     def _received(self, write: Callable[[BinaryIO], None]) -> str:
-        """Return the path of a file of this run, which *write* has filled."""
+        """Return a file of this run that *write* has filled."""
         fd, path = tempfile.mkstemp(dir=self._tmpdir())
         with os.fdopen(fd, "wb") as target:
             write(target)

@@ -60,19 +60,19 @@ def _why_not_one(one: Difference, drift: Drift) -> str:
     if one.key[0] == "link" and one.now is None:
         objects = drift.footprint.host if one.space == HOST else drift.footprint.inside
         return _why_not_made(one, objects[one.key], drift)
+    # Nobody can set these.
+    fixed = ("kind", "lower") if one.key[0] == "link" and is_whole(one.was) and is_whole(one.now) else ()
+    if any(isinstance(one.was[part], str) and one.was[part] != one.now[part] for part in fixed):
+        return f"another interface has the name {one.key[1]}"
     if one.was is None and not kind.removable:
         return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
     if one.key[0] == SWITCH:
         return f"its plugins now make rules in {one.now}"
     if one.key[0] == LEASE and one.now is not None and one.key not in drift.freed:
         return f"the address {one.key[3]} is leased to another container"
-    return why_not_forward() if one.space == HOST and _forwards_ipv6(one) else ""
-
-
-def _forwards_ipv6(one: Difference) -> bool:
-    """Tell whether putting it back switches IPv6 forwarding on; that of one interface takes the host's routes, too."""
-    switch = one.key == (GLOBAL, _FORWARDING) or one.key[::2] == (CONF6, "forwarding")
-    return switch and str(one.was) == "1"
+    # That of one interface takes the host's routes, too.
+    forwards = one.key == (GLOBAL, _FORWARDING) or one.key[::2] == (CONF6, "forwarding")
+    return why_not_forward() if one.space == HOST and forwards and str(one.was) == "1" else ""
 
 
 def _why_not_made(one: Difference, lost: KernelObject, drift: Drift) -> str:
@@ -266,8 +266,7 @@ class InPlaceRepair:
             self._drop(space, differences, look)
 
     def _drop(self, space: str, differences: Sequence[Difference], look: Look) -> None:
-        there = look.spaces[space]
-        self._inside(space, differences, lambda writer, one: writer.drop(one.key, there[one.key]), {})
+        self._inside(space, differences, lambda writer, one: writer.drop(one.key, look.spaces[space][one.key]), {})
 
     # ---- leases and rules
 

@@ -343,6 +343,8 @@ def test_consequences_are_not_told():
 
 # ---- what can be put back
 
+ANOTHER = "another interface has the name eth0"
+
 
 @pytest.mark.parametrize(
     ("one", "why"),
@@ -350,6 +352,8 @@ def test_consequences_are_not_told():
         (Difference(NETNS, ("link", "eth0"), link().value, None), ""),
         (Difference(NETNS, ("link", "eth0"), link(kind="tun").value, None), "eth0 was a tun device"),
         (Difference(NETNS, ("link", "eth0"), link(kind="").value, None), "eth0 was a physical device"),
+        (Difference(NETNS, ("link", "eth0"), link().value, link(kind="dummy").value), ANOTHER),
+        (Difference(NETNS, ("link", "eth0"), link().value, link(lower="peer0").value), ANOTHER),
         (Difference(HOST, ("link", "dev0"), None, link().value), "the interface dev0 has left the container"),
         (
             Difference(NETNS, ("qdisc", "eth0", 1, 2), None, {"kind": "tbf"}),
