@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH
 from ansible_collections.podwire.cni.tests.host.host import sh
 from ansible_collections.podwire.cni.tests.host.records import records, shared_file
@@ -81,12 +82,18 @@ def test_an_attachment_that_is_made_meanwhile_does_not_accept_it(site):
     assert not one.run(on_drift="fail")["changed"]
 
 
-@pytest.mark.parametrize("damaged", ["all", "shared"])
+@pytest.mark.parametrize("damaged", ["all", "shared", "order"])
 def test_damaged_notes_do_not_put_a_lost_jump_behind_a_drop(site, damaged):
     one = site()
     before = forward()
+    store = AttachmentStore(str(one.cache))
+    shared = store.read_shared()
     for path in [*(records(one.cache) if damaged == "all" else ()), shared_file(one.cache)]:
         path.write_bytes(os.urandom(500))
+    if damaged == "order":
+        # As after an ADD that was recorded while the table was gone.
+        shared.order.clear()
+        store.write_shared(shared)
     sh(f"iptables -D FORWARD {jump()}")
     result = one.run(on_drift="repair")
     assert {step["class"] for step in result["actions"]} == {"safe"}
