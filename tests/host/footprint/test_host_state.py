@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.tests.host.footprint.facts import read_fact
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
 from ansible_collections.podwire.cni.tests.host.footprint.test_site import repair, rules, targets_of
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.records import shared_file
 
 OWN = f"""
 ip link add {BRIDGE_NAME} address 02:00:00:00:00:07 mtu 1400 type bridge stp_state 1 ageing_time 12345 mcast_snooping 0
@@ -267,6 +268,7 @@ def test_attaching_again_keeps_what_is_still_so(attached, generation):
 @pytest.mark.parametrize("generation", BOTH)
 def test_an_adopted_attachment_knows_what_it_shares(attached, generation):
     site = attached("firewall", generation=generation)
+    shared_file(site.cache).unlink()
     shutil.rmtree(site.cache)
     adopted = site.run()
     assert [row["action"] for row in adopted["attachments"]] == ["adopted"]
