@@ -22,8 +22,8 @@ def bridge(name, subnet):
 
 
 @pytest.fixture
-def pods(gc, work):
-    """Return a function that calls the plugin for a container whose namespace has its name."""
+def pods(gc, work, request):
+    """Return a function that calls the plugin for a container whose namespace has its name. Parameter: its options."""
     plugin = work / "fake" / "podwire-multinet"
     bundle.write(bundle.bundle(str(COLLECTION / "plugins" / "module_utils" / "_plugins" / "multinet.py")), str(plugin))
     folder = Path("/etc/cni/multinet/net.d")
@@ -34,7 +34,11 @@ def pods(gc, work):
     stuck.chmod(0o755)
     late = {"cniVersion": "1.0.0", "name": "pwglate", "plugins": [{"type": "stuck"}]}
     (folder / "20-pwglate.conflist").write_text(json.dumps(late))
-    conf = {"type": "podwire-multinet", "delegates": [bridge("pwgpods", "10.86.0.0/24")]}
+    conf = {
+        "type": "podwire-multinet",
+        "delegates": [bridge("pwgpods", "10.86.0.0/24")],
+        **getattr(request, "param", {}),
+    }
     outer = {"cniVersion": "1.0.0", "name": "pwgouter", "plugins": [conf]}
     (work / "net.d" / "00-outer.conflist").write_text(json.dumps(outer))
 
@@ -73,10 +77,17 @@ def test_pods_that_died(gc, pods, collect):
         add(pods, name, "pwgnet")
     delete_netns("pwg-dead")
     assert len(left("pwg-dead")) == 5
+    for folder in ("pods", "results"):
+        # What users can write to tells nothing.
+        (STATE / "multinet" / folder).chmod(0o777)
+        assert gc.fail("cni_gc", min_age="0")["code"] == "unsafe_permissions"
+        (STATE / "multinet" / folder).chmod(0o755)
     collected = collect()["collected"]
     (pod,) = (row for row in collected if row["kind"] == "attachment")
     assert (pod["network"], pod["id"], pod["action"]) == ("pwgouter", "pwg-dead/eth0", "deleted")
     assert any("records its networks: pwgpods (eth0), pwgnet (net1)" in line for line in pod["evidence"])
+    # A cache is read once.
+    assert str(pod["evidence"]).count("cache /var/lib/cni/multinet (") == 1
     assert left("pwg-dead") == []
     assert len(left("pwg-live")) == 5
     assert len(json.loads(sh("ip -n pwg-live -json link"))) == 3
@@ -98,13 +109,18 @@ def test_an_add_that_was_killed(gc, pods, collect):
     assert len(left("pwg-live")) == 5
 
 
-def test_a_record_that_is_damaged(pods, collect):
-    for name in ("pwg-live", "pwg-dead"):
+@pytest.mark.parametrize("pods", [{"cniDir": str(STATE / "own")}], indirect=True)
+def test_what_is_damaged(pods, collect):
+    for name in ("pwg-live", "pwg-dead", "pwg-lost"):
         add(pods, name, "")
-    delete_netns("pwg-dead")
-    (STATE / "multinet" / "pods" / "pwg-dead:eth0").write_text("{")
-    collect()
-    assert left("pwg-dead") == []
+    for name in ("pwg-dead", "pwg-lost"):
+        delete_netns(name)
+        (STATE / "own" / "pods" / f"{name}:eth0").write_text("{")
+    entry = STATE / "own" / "results" / "pwgpods-pwg-lost-eth0"
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "config": "e30="}))
+    rows = [row for row in collect()["collected"] if row["kind"] == "attachment" or row["id"] == str(entry)]
+    assert [(row["kind"], row["id"]) for row in rows] == [("attachment", "pwg-dead/eth0"), ("cache", str(entry))]
+    assert left("pwg-dead") == left("pwg-lost") == []
     assert len(left("pwg-live")) == 3
 
 

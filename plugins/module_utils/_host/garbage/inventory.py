@@ -251,12 +251,11 @@ class Inventory:
             yield candidate
 
     def _owner(self, ruleset: RuleSet) -> Owner:
-        """Return the owner of rules, ("", "") if it is not known; of several, the live one."""
+        """Return the owner of rules, ("", "") if it is not known; of several, a live one."""
         if ruleset.owner.container_id is not None:
             return ruleset.owner.network or "", ruleset.owner.container_id
-        found = sorted(owner for address in ruleset.addresses for owner in self.holders.get(packed(address), ()))
-        alive = (owner for owner in found if self.live.owner(owner[1]))
-        return next(alive, found[0] if found else ("", ""))
+        holders = (owner for address in ruleset.addresses for owner in self.holders.get(packed(address), ()))
+        return min(holders, key=lambda owner: (not self.live.owner(owner[1]), owner), default=("", ""))
 
     def _rule_set(self, ruleset: RuleSet, network: str, container_id: str) -> Candidate:
         evidence = [ruleset.text]

@@ -114,10 +114,6 @@ class Pods:
         home = next(filter(None, map(self.live.homes.of, there)), "")
         if not home and record.netns and self.live.namespaces.at(record.netns):
             home = record.netns
-        return self._unless_alive(candidate, home)
-
-    def _unless_alive(self, candidate: Candidate, home: str) -> Candidate:
-        home = home or self.live.owner(candidate.container_id)
         if home:
             candidate.leave("live", f"{home} has it")
         return candidate
@@ -137,7 +133,10 @@ class Pods:
             since=entry.written,
             before={"netns": entry.netns, "ips": entry.ips},
         )
-        return self._unless_alive(candidate, self.live.homes.of(entry))
+        home = self.live.homes.of(entry)
+        if home:
+            candidate.leave("live", f"{home} has it")
+        return candidate
 
     def _damaged(self, path: str, since: float, reason: str) -> Candidate:
         container_id, _colon, ifname = os.path.basename(path).partition(":")

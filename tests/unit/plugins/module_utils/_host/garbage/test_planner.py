@@ -292,11 +292,14 @@ def test_rules_are_as_old_as_the_lease_or_as_long_as_they_are_known(gc_host):
         # The firewall plugin's rules name nothing but an address.
         (RuleSet("n", "ipv4", FIREWALL, "10.1.0.7", addresses=["10.1.0.7"]), ("deleted", "owner_dead")),
         (RuleSet("n", "ipv4", FIREWALL, "10.1.0.8", addresses=["10.1.0.8"]), None),
+        (RuleSet("n", "ipv4", FIREWALL, "10.1.0.6", addresses=["10.1.0.6"]), None),
     ],
 )
 def test_rules_by_what_is_known_of_their_owner(gc_host, ruleset, verdict):
     gc_host.namespaces.append(alive(["10.9.9.9"]))
     gc_host.lease("10.1.0.8", "live\r\neth0")
+    gc_host.attached("dead", "10.1.0.8", identity=None)
+    gc_host.attached("live", "10.1.0.6", identity=None)
     gc_host.firewall.sets = [ruleset]
     verdicts = gc_host.verdicts(min_age=0, scope=["rules"])
     assert list(verdicts.values()) == ([] if verdict is None else [verdict])

@@ -147,11 +147,6 @@ def test_a_network_that_comes_back_before_the_first_one(effects_host):
     assert effects_host.classes(unset("a"), want("b", priority=20)) == [("restore", DISRUPTIVE)]
 
 
-def test_the_network_of_podman_that_no_file_had(effects_host):
-    effects_host.has("podman")
-    assert effects_host.classes(want("podman")) == [("create", DISRUPTIVE)]
-
-
 def test_what_no_runtime_would_load_is_not_chosen(effects_host):
     effects_host.put("10-a.conflist", of("a"))
     effects_host.has("crio")
@@ -175,11 +170,6 @@ def test_a_runtime_of_another_directory_does_not_count(effects_host):
 
 
 # ---- networks, and their addresses
-
-
-def test_a_network_goes(effects_host):
-    effects_host.run(want("a"), want("b", priority=20))
-    assert effects_host.classes(unwant("b")) == [("remove", DISRUPTIVE)]
 
 
 def test_a_second_file_of_a_network_goes(effects_host):
