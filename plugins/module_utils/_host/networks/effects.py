@@ -6,7 +6,6 @@ The class of a step follows these effects, whatever its kind is.
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..confdir import ConfFile, drop_ins, sort_key
@@ -100,7 +99,7 @@ def _in_words(place: str, before: Optional[Given], after: Optional[Given]) -> st
 
 
 def classify_plugins(plan: Plan, expected: Mapping[str, Any], options: Mapping[str, Any], view: HostView) -> None:
-    """Make those steps disruptive after which a runtime chooses another network.
+    """Make those steps disruptive after which a runtime chooses another network; tell *view* what they leave.
 
     Some runtimes skip networks whose plugins are missing. *expected*: see PluginsPlan.expected; *options* are those of
     the module.
@@ -109,16 +108,14 @@ def classify_plugins(plan: Plan, expected: Mapping[str, Any], options: Mapping[s
     runtimes = runtimes_on_host(directories[0], view) if expected else []
     if not any(runtime.reads and (runtime.profile.validates or runtime.profile.finds) for runtime in runtimes):
         return
-    later = copy.copy(view)
-    later.binaries = dict(view.binaries)
 
     def given() -> Networks:
-        return given_by(Effective(None, *directories, later.conf_files(directories[0]), later))
+        return given_by(Effective(None, *directories, view.conf_files(directories[0]), view))
 
     before = given()
     for step in plan.steps:
         if step.target in expected:
-            later.expect_binaries({step.target: expected[step.target]})
+            view.expect_binaries({step.target: expected[step.target]})
             after = given()
             disrupt(step, before, after)
             before = after

@@ -94,12 +94,6 @@ def of(name, subnet="10.1.0.0/24"):
 # ---- which network a runtime chooses
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_first_network_of_a_host_interrupts_nobody(effects_host, kind):
-    effects_host.has(kind)
-    assert effects_host.classes(want("a")) == [("create", SAFE)]
-
-
 @pytest.mark.parametrize(
     ("kind", "step_class"), [(kind, DISRUPTIVE if kind[:2] in ("co", "cr") else SAFE) for kind in KINDS]
 )
@@ -113,14 +107,6 @@ def test_a_network_before_the_first_one(effects_host, kind, step_class):
         assert plan.steps[0].reason == f"does not exist; {kind} changes from the network 'podman' to 'podnet'"
     # Behind it, it is only one more.
     assert effects_host.classes(want("podnet", file="90-podnet.conflist")) == [("create", SAFE)]
-
-
-def test_a_network_behind_the_first_one_is_one_more_interface(effects_host):
-    effects_host.put("10-a.conflist", of("a"))
-    effects_host.has("containerd-1.7", max_networks=0)
-    assert effects_host.classes(want("b", priority=20)) == [("create", DISRUPTIVE)]
-    effects_host.runtimes[0].max_networks = 1
-    assert effects_host.classes(want("b", priority=20)) == [("create", SAFE)]
 
 
 def test_another_name_of_a_file_changes_the_first_one(effects_host):
@@ -170,12 +156,6 @@ def test_a_runtime_of_another_directory_does_not_count(effects_host):
 
 
 # ---- networks, and their addresses
-
-
-def test_a_second_file_of_a_network_goes(effects_host):
-    effects_host.run(want("a", file="10-a.conflist"))
-    effects_host.put("20-a.conflist", text("a"))
-    assert effects_host.classes(want("a", file="10-a.conflist", replace=True)) == [("set_aside", SAFE)]
 
 
 @pytest.mark.parametrize(("subnet", "step_class"), [("10.1.0.0/24", SAFE), ("10.2.0.0/24", DISRUPTIVE)])

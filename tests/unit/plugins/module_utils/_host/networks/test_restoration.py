@@ -94,9 +94,10 @@ def test_a_network_of_ours_gives_way_to_the_file_that_was_before(conf_host):
 
 
 def test_a_network_of_ours_that_replaced_nothing_stays(conf_host):
-    conf_host.run(want("a"))
-    assert actions(conf_host.run(unset("a"))) == ["none"]
-    assert conf_host.files() == ["10-a.conflist"]
+    conf_host.run(want("a"), want("b", priority=5))
+    plan = conf_host.run(unset("a"))
+    assert plan.networks == [{"name": "a", "path": str(conf_host.conf_dir / "10-a.conflist"), "action": "none"}]
+    assert conf_host.files() == ["05-b.conflist", "10-a.conflist"]
 
 
 def test_of_several_the_last_one_comes_back(conf_host):
