@@ -140,5 +140,6 @@ def test_what_a_record_says_of_its_own_cuts_is_bounded():
     record = bounds.bounded({**RECORD, "cut": cut})
     assert len(json.dumps(record["cut"])) < 500
     assert bounds.bounded({**RECORD, "cut": {"error": 7}})["cut"] == {"error": 7}
+    assert bounds.bounded({**RECORD, "error": "x\n" * 150})["cut"] == {"error": 51}
     for value in (None, [], "x" * HUGE, 3):
         assert "cut" not in bounds.bounded({**RECORD, "cut": value})

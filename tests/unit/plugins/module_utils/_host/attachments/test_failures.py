@@ -150,13 +150,6 @@ def test_del_uses_what_is_cached_and_then_nothing_is_to_do(attach_host):
     assert (actions(plan), plan.changed) == (["none"], False)
 
 
-def test_del_after_the_namespace_has_gone(attach_host):
-    attach_host.run(web())
-    del attach_host.namespaces["/run/netns/web"]
-    assert actions(attach_host.run(web(state="absent"))) == ["deleted"]
-    assert {call[3] for call in attach_host.calls} == {""}
-
-
 def test_force_deletes_without_an_entry(attach_host):
     plan = attach_host.run(web(state="absent"), force=True)
     assert (actions(plan), plan.outcomes[0].reason) == (["deleted"], "forced")

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
     summarize,
     without_consequences,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, _merge, changes
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import (
     DEDUCED,
@@ -386,6 +386,13 @@ def test_of_what_is_only_deduced_nothing_is_put_back():
 
 
 # ---- what is recorded
+
+
+@pytest.mark.parametrize(("index", "kept"), [(5, 2), (9, 0)])
+def test_an_interface_that_others_have_made_again_is_theirs(index, kept):
+    known = Footprint({("link", "cni0"): link(5, kind="bridge"), ("addr", "cni0", "10.88.0.1", 16): address()})
+    after = Reading({("link", "cni0"): link(index, kind="bridge", mtu=1400)})
+    assert len(_merge(known, True, {}, after)) == kept
 
 
 def test_changes_of_an_add():
