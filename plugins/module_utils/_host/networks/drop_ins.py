@@ -37,14 +37,13 @@ class DropInFiles:
         """Plan the drop-ins of *desired*, whose file is *target*; return the states before and after, (None, None) for
         no change.
         """
-        if desired.drop_ins is None:
-            return None, None
+        wanted = desired.drop_ins or {}
         state, changes = self._state, self._state.plan.changes
         present = {file.name: file for file in drop_ins(self._conf_dir, desired.name)}
         managed = [os.path.basename(path) for path in self._managed().get(desired.name, [])]
         after = dict(present)
         steps: List[Callable[[str], None]] = []
-        for name, text in desired.drop_ins.items():
+        for name, text in wanted.items():
             path = os.path.join(desired.name, name)
             current = present.get(name)
             state.plan.problems += readable_secret(text, state.request.attributes.mode, state.plan.path(path))
@@ -55,7 +54,7 @@ class DropInFiles:
                 before = None if current is None else current.text or b""
                 steps.append(partial(changes.put_drop_in, desired.name, name, target, before, text))
         for name in managed:
-            if name not in desired.drop_ins and name in present:
+            if name not in wanted and name in present:
                 text = present[name].text or b""
                 remove = partial(changes.remove_drop_in, desired.name, name, target, text, NOT_REQUESTED)
                 steps.append(remove)

@@ -76,6 +76,7 @@ def test_what_is_not_listed_is_removed_and_an_empty_folder_goes(conf_host):
     conf_host.run(want(drop_ins=TWO))
     plan = conf_host.run(want(drop_ins={"20-y.conf": TWO["20-y.conf"]}))
     assert steps(plan) == [("remove", "10-x.conf", "safe"), ("write", "10-a.conflist", "safe")]
+    assert "tuning" in plan.steps[0].before
     assert folder(conf_host) == ["20-y.conf"]
     conf_host.run(want(drop_ins={}))
     assert folder(conf_host) is None

@@ -115,7 +115,8 @@ def test_of_several_the_last_one_comes_back(conf_host):
 def test_the_original_of_an_adopted_file_comes_back(conf_host):
     conf_host.put("87-a.conflist", text("a", mtu=1))
     os.chmod(conf_host.conf_dir / "87-a.conflist", 0o600)
-    conf_host.run(want("a", file="87-a.conflist", bridge="b9"))
+    adopted = conf_host.run(want("a", file="87-a.conflist", bridge="b9")).steps[0]
+    assert (adopted.kind, adopted.before, adopted.after) == ("adopt", {"managed": False}, {"managed": True})
     # Two entries may mean one file.
     plan = conf_host.run(unset("a"), unset(file="87-a.conflist"))
     assert (steps(plan), actions(plan)) == ([("restore", "87-a.conflist", "disruptive")], ["restored", "none"])
