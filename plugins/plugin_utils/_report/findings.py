@@ -12,7 +12,7 @@ from ...module_utils._host.binaries.usable import release_numbers
 from ...module_utils._host.checks.advisories import ADVISORIES
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
-from .fleet import ATTENTION, CODES, CUT, DUPLICATE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
+from .fleet import ATTENTION, CODES, CUT, DUPLICATE, GONE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
 from .values import text
 
@@ -47,6 +47,7 @@ _OF_MANY = {
     LEAKS: "leases, rules or interfaces of dead containers",
     CUT: "the record is too large, or not valid",
     STALE: "the record is too old",
+    GONE: "not in the inventory, and not inspected lately; remove its record in hosts/ if it is gone for good",
 }
 _OF_PLUGINS = ("install", "replace")
 # Containers that run have no network, or those that start get none.
@@ -147,12 +148,8 @@ def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
         code = reason["code"]
         # It is a step, too.
         if code != LOST:
-            yield Finding(ATTENTION, code, "", _subject_of_reason(code), reason["message"])
-
-
-def _subject_of_reason(code: str) -> str:
-    words = CODES[code].removeprefix("with ").removeprefix("a ").removeprefix("an ")
-    return words[:1].upper() + words[1:]
+            words = CODES[code].removeprefix("with ").removeprefix("a ").removeprefix("an ")
+            yield Finding(ATTENTION, code, "", words[:1].upper() + words[1:], reason["message"])
 
 
 class Cause:

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import FOREIGN
 from ..lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks, reasons_across
-from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, classes_of, leaks_of, problems_of, unusable
+from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, build, classes_of, leaks_of, problems_of, unusable
 from .values import number, rows, table, text, texts
 
 ATTENTION = "attention"
@@ -25,7 +25,7 @@ MAX_AGE = 7.0
 """After how many days a record is too old, unless the caller says otherwise."""
 
 NOT_READY, LOST, POOL_FULL, PROBLEM = "not_ready", "runtime_attachment", "pool_full", "problem"
-VULNERABLE, LEAKS, CUT, STALE = "vulnerable", "leaks", "cut", "stale"
+VULNERABLE, LEAKS, CUT, STALE, GONE = "vulnerable", "leaks", "cut", "stale", "gone"
 CODES = {
     NOT_READY: "not ready",
     LOST: "with a container without its network",
@@ -38,6 +38,7 @@ CODES = {
     LEAKS: "with leaks",
     CUT: "with a record that was cut",
     STALE: "not inspected lately",
+    GONE: "no longer in the inventory",
 }
 """Why a clean host needs attention, from the worst on, each with the words that follow a number of hosts."""
 
@@ -77,11 +78,18 @@ def check(value: Any) -> Record:
     return value
 
 
-def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inventory: Sequence[str] = ()) -> Record:
+def fleet(
+    records: Iterable[Any],
+    time: str = "",
+    max_age: float = MAX_AGE,
+    inventory: Sequence[str] = (),
+    others: Mapping[str, str] | None = None,
+) -> Record:
     """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error.
 
     *time* is that of the report, "" if the age of a record does not matter; *max_age* is in days, 0 for none.
-    *inventory* are the sources of the inventory, for the commands of the page.
+    *inventory* are the sources of the inventory, for the commands of the page. *others* are hosts that it does not
+    have, with their files.
     """
     hosts = []
     for index, record in enumerate(records):
@@ -93,7 +101,13 @@ def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inve
     known = (host for host in hosts if not _is_stale(host, time, max_age))
     order, across = list(CODES), reasons_across([use for host in known for use in _networks_of(host).uses()])
     for index, host in enumerate(hosts):
-        found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
+        file = (others or {}).get(host["host"])
+        # Until then, another run may have it in its inventory.
+        if file and _is_stale(host, time, max_age):
+            host = build(host["host"], {}, {}, time=host["time"])
+            found = [(GONE, f"last inspected on {host['time']}; if it is gone for good, remove {file}")]
+        else:
+            found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
         ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
         hosts[index] = {**host, "attention": [{"code": code, "message": message} for code, message in ranked]}
     statuses = {host["status"] for host in hosts}

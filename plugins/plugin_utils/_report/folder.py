@@ -92,8 +92,10 @@ def write_report(
         # A run that only joins records may have any inventory, for example the default one of its user.
         hosts = None if groups is None else set(groups.get("all", ()))
         if not inventory or (hosts is not None and hosts.isdisjoint(record["host"] for record in records)):
-            inventory, groups = _last_inventory(folder), None
-        report = fleet(records, time or now(), max_age, inventory)
+            inventory, groups, hosts = _last_inventory(folder), None, None
+        names = [str(record["host"]) for record in records if hosts is not None and record["host"] not in hosts]
+        others = {name: os.path.join(folder, HOSTS, file_name(name)) for name in names}
+        report = fleet(records, time or now(), max_age, inventory, others)
         by_host = findings_by_host(report)
         run = history.run_of(report, by_host, history.last(folder))
         before = _before(folder, against, run)

@@ -16,6 +16,7 @@ def metrics_of(report: Mapping[str, Any]) -> str:
     hosts = report["hosts"]
     counts = report["counts"]
     classes = {host["host"]: classes_of(host) for host in hosts}
+    reasons = [(host["host"], reason["code"]) for host in hosts for reason in host["attention"]]
     metrics: list[tuple[str, str, Iterable[tuple[dict[str, str], int]]]] = [
         ("report_timestamp_seconds", "When the report was made.", _times([({}, report["time"])])),
         ("hosts", "Hosts by status.", [({"status": status}, counts[status]) for status in STATUSES]),
@@ -40,7 +41,11 @@ def metrics_of(report: Mapping[str, Any]) -> str:
             "Whether a container started now would get its network; missing if that is not known.",
             [({"host": host["host"]}, int(host["confirmed"])) for host in hosts if host["confirmed"] is not None],
         ),
-        ("host_attention", "Why a clean host needs attention.", _reasons(hosts)),
+        (
+            "host_attention",
+            "Why a clean host needs attention.",
+            [({"host": host, "reason": code}, 1) for host, code in dict.fromkeys(reasons)],
+        ),
         (
             "host_inspected_timestamp_seconds",
             "When a host was inspected.",
@@ -58,12 +63,6 @@ def _times(samples: Iterable[tuple[dict[str, str], str]]) -> Iterator[tuple[dict
         then = seconds(value)
         if then is not None:
             yield labels, then
-
-
-def _reasons(hosts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, str], int]]:
-    for host in hosts:
-        for code in dict.fromkeys(reason["code"] for reason in host["attention"]):
-            yield {"host": host["host"], "reason": code}, 1
 
 
 def _labels(labels: Mapping[str, str]) -> str:

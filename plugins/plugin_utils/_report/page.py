@@ -94,8 +94,9 @@ def pages(
         "script": Markup(_asset(_SCRIPT)),
         "policy": _policy(),
         "several": several,
-        "shorten": _shorten,
-        "day": _day,
+        "shorten": lambda text, most: text if len(text) <= most else text[: most - 1] + "\u2026",
+        # Without its T and its seconds.
+        "day": lambda time: f"{time[:10]} {time[11:16]}" if len(time) == len("2026-11-25T00:00:00Z") else time,
     }
     starts = range(0, len(ranked), most) if ranked else [0]
     names = [page_name(index) for index in range(len(starts))]
@@ -143,15 +144,6 @@ def _visible(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value)
     return value
-
-
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\u2026"
-
-
-def _day(time: str) -> str:
-    """Return a time of a record for display: without its T and its seconds."""
-    return f"{time[:10]} {time[11:16]}" if len(time) == len("2026-11-25T00:00:00Z") else time
 
 
 def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:

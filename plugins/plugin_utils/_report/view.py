@@ -90,6 +90,7 @@ def host_view(
         for row in rows(record["warnings"])
         if row.get("code") != "drifted" or text(row.get("target")) not in targets
     ]
+    unique = {tuple(problem.values()): problem for problem in problems}
     shown, runtimes = [finding for finding in findings if finding.level], Bounded(list(_runtimes(info)))
     obstacles = rows(table(info.get("readiness")).get("obstacles"))
     return {
@@ -109,7 +110,7 @@ def host_view(
         "runtimes": runtimes,
         "obstacles": Bounded([_texts(row, "level", "message", "evidence", "remedy") for row in obstacles]),
         # cni_conf and cni_info may both report one.
-        "problems": Bounded(sorted(_once(problems), key=lambda problem: problem["code"] != "known_vulnerability")),
+        "problems": Bounded(sorted(unique.values(), key=lambda problem: problem["code"] != "known_vulnerability")),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
         "leaks": Bounded([_leak(row) for row in rows(info.get("garbage"))]),
@@ -127,11 +128,6 @@ def host_view(
 
 def _texts(row: Mapping[str, Any], *keys: str) -> dict[str, str]:
     return {key: text(row.get(key)) for key in keys}
-
-
-def _once(entries: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return entries with the same content once."""
-    return list({tuple(entry.values()): entry for entry in entries}.values())
 
 
 def _owner(row: Mapping[str, Any]) -> str:

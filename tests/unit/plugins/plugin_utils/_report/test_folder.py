@@ -59,6 +59,16 @@ def test_a_report_keeps_the_inventory_of_the_last_run_that_had_one(tmp_path):
     assert folder.write_report(str(tmp_path)).report["inventory"] == []
 
 
+@pytest.mark.parametrize(("day", "status", "codes"), [(8, "error", []), (9, "clean", ["gone"])])
+def test_a_host_that_has_left_the_inventory_is_no_error_for_ever(tmp_path, day, status, codes):
+    for name in ("web1", "web2"):
+        path = folder.write_record(str(tmp_path), build(name, {}, None, ["unreachable"], "2026-01-01T12:00:00Z"))
+    made = folder.write_report(str(tmp_path), f"2026-01-0{day}T00:00:00Z", 7.0, ["a,"], {"all": ["web1"]})
+    assert [host["status"] for host in made.report["hosts"]] == ["error", status]
+    reasons = made.report["hosts"][1]["attention"]
+    assert [reason["code"] for reason in reasons] == codes and all(path in reason["message"] for reason in reasons)
+
+
 def test_an_inventory_without_the_hosts_of_the_report_is_not_for_its_commands(tmp_path):
     folder.write_record(str(tmp_path), build("web1", {}, {}))
     ours = {"inventory": ["/fleet"], "groups": {"all": ["web1", "web2"]}}
