@@ -52,8 +52,8 @@ options:
       - Classes of change this task may make. A change that needs a step of another class is not made, and its steps
         are returned in C(left) instead of C(actions).
       - V(safe) covers content, mode and owner of managed files, managed binaries, and creating what is missing.
-        V(disruptive) covers steps that interrupt the network of a container for a moment, remove or rename a network,
-        or change what a runtime reads.
+        V(disruptive) covers steps that interrupt the network of a container for a moment, may send its packets
+        another way, remove or rename a network, or change what a runtime reads.
       - Changes that depend on each other are applied together or not at all. These are all changes to binaries in one
         call, all changes to networks in one call, and all changes to one container.
     type: list

@@ -281,7 +281,7 @@ def test_the_report_of_records_of_any_origin_and_a_file_for_prometheus(fleet, re
     *_notes, totals, path = shown["msg"]
     named = "4 with an error (away, broken, refused and 1 more), 2 with drift (more, pulled)"
     assert totals.startswith(f"6 of 8 hosts need attention: {named}; since 20"), shown
-    assert re.search(r"since 20..-..-.. ..:..: [0-9]+ new on ", totals)
+    assert re.search(r"since 20..-..-.. ..:..: new findings on [0-9]+ hosts?", totals)
     assert path == f"{report}/report.html"
     assert 'host_status{host="more",status="drift"} 1' in metrics.read_text()
 

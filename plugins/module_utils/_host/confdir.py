@@ -83,6 +83,20 @@ def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
     return [file for file in found if file is not None]
 
 
+def network_files(conf_dir: str) -> List[ConfFile]:
+    """Return the file of each network, in the order of the runtimes, and those that no runtime can load.
+
+    Of several files with the name of one network, libcni takes the first conflist, else the first other one. libcni
+    cannot attach to a network without a name. Kubeconfigs are never read.
+    """
+    files = [file for file in scan_conf_dir(conf_dir) if "kubeconfig" not in file.name.lower()]
+    chosen: Dict[str, ConfFile] = {}
+    for file in sorted(files, key=lambda file: file.kind != "conflist"):
+        if file.network:
+            chosen.setdefault(file.network, file)
+    return [file for file in files if file.error or (file.network and chosen[file.network] is file)]
+
+
 def read_as(conf_dir: str, name: str, future: str) -> Optional[ConfFile]:
     """Return the file *name* of *conf_dir*, read as if it had the name *future*; None if it is gone."""
     with Directory(conf_dir) as directory:

@@ -333,7 +333,7 @@ class Site:
             for name in self.chain.connections:
                 # With sbr, only the source address leads to a route.
                 source = address if name == OUT else ""
-                self.connections[f"{name}{'6' if six else ''}"] = _open(*ways[name], source)
+                self.connections[f"{name}{'6' if six else ''}"] = open_connection(*ways[name], source)
         if self.chain.dual:
             wait_until(self._all_addresses_usable, 10)
         assert self.dead() == []
@@ -342,7 +342,7 @@ class Site:
         """Open connections from one container to another."""
         for address in target.addresses:
             name = f"peer{'6' if ':' in address else ''}"
-            self.connections[name] = _open(container.path, (address, CONTAINER_PORT))
+            self.connections[name] = open_connection(container.path, (address, CONTAINER_PORT))
 
     def adapt(self) -> None:
         """Let everybody forget the neighbours and send, so that the site adapts to what is broken."""
@@ -393,7 +393,9 @@ class Site:
         return sh("{ iptables-save -c; nft list table inet pwf_other; } | grep -E 'pwf-other|203.0.113' || true")
 
 
-def _open(path: str, target: tuple[str, int], source: str = "") -> socket.socket:
+def open_connection(path: str, target: tuple[str, int], source: str = "") -> socket.socket:
+    """Open a TCP connection, in the namespace at *path*."""
+
     def attempt() -> socket.socket | None:
         try:
             return socket.create_connection(target, _TIMEOUT, (source, 0) if source else None)

@@ -31,6 +31,7 @@ LEAST_OF_A_SAMPLE, MOST_OF_A_SAMPLE = 2, sample.number("KINDS", 8, 4)
 # Each costs a new site.
 MOST_PROBLEMS = 12
 MOST_LINES = 6
+PUT_BACK = [{"kind": "put_back"}]
 
 
 def cases():
@@ -134,7 +135,7 @@ class Trial:
                 )
             after = self.site.call(check_mode=True)
             return problems if quiet(after) else [*problems, f"drift is left: {brief(after)}"]
-        if repaired.get("failed") or {step["class"] for step in repaired["actions"]} != {"safe"}:
+        if repaired.get("failed") or any(step["parts"] != PUT_BACK for step in repaired["actions"]):
             problems.append(f"not repaired in place: {brief(repaired)}")
         after = self.site.call(check_mode=True)
         if not quiet(after):

@@ -79,9 +79,11 @@ class _Deduction:
 
     def _link(self, entry: Mapping[str, Any]) -> Dict[str, Any]:
         # The reference plugins set the configured MTU, but leave it out of their results.
-        mtu = entry.get("mtu") or (_configured_mtu(self._attached) if entry.get("name") == self._ifname else 0)
+        told = [member_of(plugin.network, "mtu") for plugin in reversed(self._attached.config.plugins)]
+        told = [entry.get("mtu"), *(told if entry.get("name") == self._ifname else [])]
+        mtu = next((mtu for mtu in told if isinstance(mtu, int) and mtu > 0), 0)
         mac = str(entry.get("mac") or "").lower().replace(":", "")
-        known: Dict[str, Any] = {"mtu": mtu if isinstance(mtu, int) else 0, "mac": mac}
+        known: Dict[str, Any] = {"mtu": mtu, "mac": mac}
         return {**_UP, **{name: value for name, value in known.items() if value}}
 
     def _address(self, entry: Mapping[str, Any]) -> Known:
@@ -162,12 +164,6 @@ class _Deduction:
         if (IPMASQ, instance_hash(network, ifname, container_id)) in sets or families <= {*sets.get((kind, chain), ())}:
             return None
         return chain
-
-
-def _configured_mtu(attached: Attached) -> int:
-    """Return the MTU that the chain gives the container's interface, 0 if it is left to the kernel."""
-    told = [member_of(plugin.network, "mtu") for plugin in attached.config.plugins]
-    return next((mtu for mtu in reversed(told) if isinstance(mtu, int) and mtu > 0), 0)
 
 
 def _network(text: str) -> Tuple[bytes, int]:

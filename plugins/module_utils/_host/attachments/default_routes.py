@@ -142,7 +142,9 @@ class _Move:
         for route in own:
             if route not in kept and _family(route.dst) not in self._taken:
                 self._restore(route)
-        return [_data(route) for route in kept]
+        names = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
+        rows = [{name: getattr(route, name) for name in names} for route in kept]
+        return [{name: value for name, value in row.items() if value not in (None, "", 0)} for row in rows]
 
     def _delete(self, route: Route) -> None:
         if kernel_netns.delete_route(Route(route.dst, route.gw, priority=route.priority), self._ifname):
@@ -158,11 +160,6 @@ class _Move:
 
 def _family(text: str) -> str:
     return "6" if ":" in text else "4"
-
-
-def _data(route: Route) -> Dict[str, Any]:
-    names = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
-    return {name: getattr(route, name) for name in names if getattr(route, name) not in (None, "", 0)}
 
 
 def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> None:

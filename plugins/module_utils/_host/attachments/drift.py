@@ -18,7 +18,7 @@ from ..footprints.footprint import Footprint, SharedFootprints
 from ..footprints.object_kinds import phrases_of, summarize
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, look, same
-from ..plan import FOREIGN, SAFE, Plan, Step
+from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .attached import Attached
 from .request import Key
 from .store import AttachmentStore
@@ -256,8 +256,6 @@ def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
 
 # ---- repair in place
 
-# One lane for all: they are put back at once before any ADD, and do not depend on what else happens to a container.
-_LANE = "in place"
 WAY_OUT = "; if it fails again, detach the attachment (state: absent), and attach it again"
 
 
@@ -278,11 +276,13 @@ class InPlaceSteps:
         note: Callable[[HostError], None] = lambda _error: None,
         way_out: str = "",
     ) -> None:
-        """Add one step, of the class ``safe``. *note* is told its error, which ends with *way_out*."""
+        """Add one step, in a lane of its own. *note* is told its error, which ends with *way_out*."""
         before: Dict[str, List[str]] = {"drift": phrases_of(drift.lost, drift.own)}
         after: Dict[str, List[str]] = {"drift": []}
         action = partial(self._tell, drift.owner, note, way_out)
-        step = Step("repair", drift.target, SAFE, before, after, action, item, _LANE, reason=reason, parts=["put_back"])
+        step_class, lane, parts = DISRUPTIVE if drift.diversions else SAFE, f"in place {drift.target}", ["put_back"]
+        reason = "; ".join([reason, *drift.diversions])
+        step = Step("repair", drift.target, step_class, before, after, action, item, lane, reason=reason, parts=parts)
         self._plan.add(step)
         self._steps.append((step, drift))
 

@@ -105,8 +105,8 @@ class Outcome:
     it is configured now (None: unknown), ``drift`` what differs (None: that was not looked for). ``planned`` is one of
     the constants above, ``reason`` why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner
     knows more than the code tells. ``injectors``: plugin -> daemon for the daemons that changed the network since the
-    ADD. ``uplinks``: on which the host would lose its IPv6 default route. ``made`` is the result of what was done,
-    ``preview`` what the kernel would get from an ADD (None: nobody asked), ``ended`` how it ended, if it was not done.
+    ADD. ``costs``: what an ADD takes from the host or the container, as phrases. ``made`` is the result of what was
+    done, ``preview`` what the kernel would get from an ADD (None: nobody asked), ``ended`` how it ended otherwise.
     """
 
     wanted: WantedAttachment
@@ -119,7 +119,7 @@ class Outcome:
     reason: str = ""
     words: str = ""
     injectors: Dict[str, Living] = field(default_factory=dict)
-    uplinks: List[str] = field(default_factory=list)
+    costs: List[str] = field(default_factory=list)
     made: Optional[Dict[str, Any]] = None
     preview: Optional[Dict[str, Any]] = None
     ended: str = ""
@@ -190,8 +190,7 @@ class Outcome:
         if self.todo == DELETE:
             return self.words or "state is absent"
         if self.todo == ADD:
-            lost = f"; the host loses its IPv6 default route on {', '.join(self.uplinks)}" if self.uplinks else ""
-            return f"not attached{lost}"
+            return "; ".join(["not attached", *self.costs])
         if self.reason == "config" and self.attached and self.config:
             # Imported late: networks seldom change.
             from ..changes import change_in_words

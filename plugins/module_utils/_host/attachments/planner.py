@@ -154,13 +154,10 @@ class AttachPlanner:
     # ---- decisions
 
     def _decide(self, outcome: Outcome) -> None:
-        if outcome.wanted.state == PRESENT:
-            self._decide_present(outcome)
-        else:
-            self._decide_absent(outcome)
-
-    def _decide_present(self, outcome: Outcome) -> None:
         wanted = outcome.wanted
+        if wanted.state == ABSENT:
+            self._decide_absent(outcome)
+            return
         try:
             outcome.config = self._load(wanted)
         except HostError as error:
@@ -423,8 +420,18 @@ class AttachPlanner:
                 self._test_tools(outcome, [plugin.network for plugin in outcome.config.plugins])
                 if outcome.todo == RENEW:
                     _test_lower_devices(outcome.key, outcome.config)
+                elif outcome.key.ifname != "lo":
+                    self._note_others(outcome)
             except HostError as error:
                 self._plan.tolerate(outcome, error)
+
+    def _note_others(self, outcome: Outcome) -> None:
+        """Note the interfaces that the container has: with one more, packets may go another way."""
+        path = outcome.wanted.netns
+        links = visit([Netns(path, self._seen[path].identity)], netlink.links).get(path, {})
+        names = sorted(link.name for link in links.values() if link.up and link.name != "lo")
+        if names:
+            outcome.costs.append(f"its container also uses {', '.join(names)}")
 
     def _test_tools(self, outcome: Outcome, plugins: List[Dict[str, Any]]) -> None:
         """Test the tools that the plugins need, and note which routes the host would lose."""
@@ -436,9 +443,10 @@ class AttachPlanner:
         changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
         bin_dirs = None if changing else self._settings.bin_dirs
         require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
-        outcome.uplinks = uplinks_of_routers(plugins, arguments, outcome.wanted.args)
-        if outcome.uplinks:
-            self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(outcome.uplinks)}")
+        uplinks = uplinks_of_routers(plugins, arguments, outcome.wanted.args)
+        if uplinks:
+            outcome.costs.append(f"the host loses its IPv6 default route on {', '.join(uplinks)}")
+            self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(uplinks)}")
 
 
 def _damage(outcome: Outcome) -> Optional[HostError]:

@@ -144,15 +144,14 @@ def pod_rows(outcomes: Sequence[Outcome]) -> List[Dict[str, Any]]:
             parts.setdefault(unit.entry, []).append((outcome, part))
     for entry, row in rows.items():
         present = [(outcome, part) for outcome, part in parts[entry] if outcome.wanted.state == PRESENT]
-        row["networks"] = [_network(outcome, part) for outcome, part in present]
+        row["networks"] = [
+            {"name": part.network, "network": outcome.key.network, "ifname": outcome.key.ifname}
+            for outcome, part in present
+        ]
         statuses = _statuses(present)
         row["network_status"] = statuses
         row["annotations"] = {} if statuses is None else {NETWORK_STATUS: network_status_text(statuses)}
     return list(rows.values())
-
-
-def _network(outcome: Outcome, part: PodPart) -> Dict[str, Any]:
-    return {"name": part.network, "network": outcome.key.network, "ifname": outcome.key.ifname}
 
 
 def _statuses(present: Sequence[Tuple[Outcome, PodPart]]) -> Optional[List[Dict[str, Any]]]:

@@ -59,14 +59,17 @@ class Steps:
         for lane in lanes.values():
             for outcome in reversed(lane):
                 if outcome.adopted and outcome.attached:
-                    self._add_adopt(outcome, outcome.attached)
+                    states, reason = (None, _before(outcome.attached)), f"its cache entry is {outcome.adopted}"
+                    self._add_step("adopt", outcome, SAFE, states, self._adopt, reason)
                 if outcome.todo == DELETE:
-                    self._add_delete(outcome)
+                    before = _before(outcome.attached) if outcome.attached else {"network": outcome.key.network}
+                    self._add_step("del", outcome, DISRUPTIVE, (before, None), self._delete, outcome.why())
             moved = [outcome for outcome in lane if outcome.reroutes and outcome.todo in (NOTHING, PUT_BACK)]
             gaining = self._add_losing(moved) if moved else []
             for outcome in lane:
                 if outcome.todo == ADD:
-                    self._add_add(outcome)
+                    step_class, states = DISRUPTIVE if outcome.costs else SAFE, (None, _after(outcome))
+                    self._add_step("add", outcome, step_class, states, self._attach, outcome.why())
                 elif outcome.todo == RENEW and outcome.attached:
                     self._add_repair(outcome, outcome.attached)
             for outcome in gaining:
@@ -111,18 +114,6 @@ class Steps:
         self._plan.apply_steps([step for step in self._plan.steps if step.item not in going], workers)
         if self._recording is not None:
             self._recording.finish()
-
-    def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
-        states = None, _before(attached)
-        self._add_step("adopt", outcome, SAFE, states, self._adopt, f"its cache entry is {outcome.adopted}")
-
-    def _add_delete(self, outcome: Outcome) -> None:
-        before = _before(outcome.attached) if outcome.attached else {"network": outcome.key.network}
-        self._add_step("del", outcome, DISRUPTIVE, (before, None), self._delete, outcome.why())
-
-    def _add_add(self, outcome: Outcome) -> None:
-        step_class = DISRUPTIVE if outcome.uplinks else SAFE
-        self._add_step("add", outcome, step_class, (None, _after(outcome)), self._attach, outcome.why())
 
     def _add_repair(self, outcome: Outcome, attached: Attached) -> None:
         reason, states = outcome.why(), (_before(attached), _after(outcome))

@@ -8,7 +8,7 @@ from typing import List
 
 from ..errors import HostError
 from ..lock import Lock, read_state
-from ..plan import FOREIGN, Plan
+from ..plan import FOREIGN, SAFE, Plan
 from ..secrets import one_line
 from .drift import ADDED, InPlaceSteps, find_recorded_drift
 from .store import check_cache_dir, read_cache
@@ -31,9 +31,12 @@ def repair_all(cache_dir: str, done: List[str], left: List[str]) -> None:
         drifts = find_recorded_drift(cache_dir, attached)
         steps = InPlaceSteps(plan, drifts.order)
         steps.add_all([*drifts.shared, *drifts.attachments])
+        plan.restrict((SAFE,))
         steps.put_back()
     left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
     left += drifts.damages
+    advice = "not put back, because that is disruptive; run remediate"
+    left += [f"{step.target}: {step.reason}; {advice}" for step in plan.left]
     for step in plan.steps:
         if step.step_class == FOREIGN:
             drift, why = step.after["drift"], step.after["left"]

@@ -33,10 +33,6 @@ class Advisory(NamedTuple):
     introduced_with: str = ""
 
 
-def _always(_plugin: Plugin) -> str:
-    return "as configured here"
-
-
 def _nftables(plugin: Plugin) -> str:
     backend = text_of(plugin, "backend")
     if backend == "nftables":
@@ -45,14 +41,6 @@ def _nftables(plugin: Plugin) -> str:
     if not backend and _is_there("nft") and not _is_there("iptables"):
         return "with the backend nftables, which it uses because this host has no iptables"
     return ""
-
-
-def _iptables(plugin: Plugin) -> str:
-    return "with the backend iptables" if text_of(plugin, "backend") != "nftables" else ""
-
-
-def _selinux(plugin: Plugin) -> str:
-    return "with selinuxContext" if text_of(plugin, "selinuxcontext") else ""
 
 
 ADVISORIES = (
@@ -69,14 +57,14 @@ ADVISORIES = (
         "CVE-2025-52881 (GHSA-cgrx-mc8f-2prm)",
         ("tap",),
         "1.9.1",
-        _selinux,
+        lambda plugin: "with selinuxContext" if text_of(plugin, "selinuxcontext") else "",
         "its library for SELinux labels can be redirected to another file",
     ),
     Advisory(
         "CVE-2020-10749 (GHSA-fx6x-h9g4-56f8)",
         ("bridge", "ptp"),
         "0.8.6",
-        _always,
+        lambda _plugin: "as configured here",
         "a container can redirect the traffic of host and other containers with IPv6 router advertisements",
         solved_with="1.0.0",
     ),
@@ -84,7 +72,7 @@ ADVISORIES = (
         "CVE-2019-9946",
         ("portmap",),
         "0.7.5",
-        _iptables,
+        lambda plugin: "with the backend iptables" if text_of(plugin, "backend") != "nftables" else "",
         "its rules take precedence over those of Kubernetes services (kube-proxy with IPVS)",
         solved_with="0.4.0",
     ),

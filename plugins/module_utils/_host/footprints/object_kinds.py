@@ -63,10 +63,6 @@ class Difference(NamedTuple):
 Place = Tuple[Any, ...]
 
 
-def _nothing(_key: ObjectKey, _value: Any) -> str:
-    return ""
-
-
 def _is_equal(_space: str, was: Any, now: Any) -> bool:
     if isinstance(was, dict) and isinstance(now, dict):
         return all(name in now and now[name] == value for name, value in was.items())
@@ -75,10 +71,6 @@ def _is_equal(_space: str, was: Any, now: Any) -> bool:
 
 def _needs_link(key: ObjectKey, _value: Any) -> List[Place]:
     return [(LINK, key[1])]
-
-
-def _needs_table(key: ObjectKey, _value: Any) -> List[Place]:
-    return [(TABLE, *key[1:4]), *([key[:CHAIN_KEY_LENGTH]] if len(key) > CHAIN_KEY_LENGTH else [])]
 
 
 def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Place]:
@@ -103,7 +95,7 @@ class ObjectKind(NamedTuple):
     """
 
     name: Callable[[ObjectKey, Any], str]
-    detail: Callable[[ObjectKey, Any], str] = _nothing
+    detail: Callable[[ObjectKey, Any], str] = lambda _key, _value: ""
     same: Callable[[str, Any, Any], bool] = _is_equal
     needs: Callable[[ObjectKey, Any], List[Place]] = _needs_link
     changed: Callable[[Difference], List[str]] = _has_changed
@@ -143,10 +135,6 @@ def _name_of_traffic(key: ObjectKey, value: Any) -> str:
     return f"{what} {value['kind']} on {key[1]}"
 
 
-def _name_of_interface_sysctl(key: ObjectKey, _value: Any) -> str:
-    return f"sysctl net.{'ipv4' if key[0] == CONF4 else 'ipv6'}.conf.{key[1]}.{key[2]}"
-
-
 def _name_in_firewall(key: ObjectKey, _value: Any) -> str:
     backend, family, table = map(str, key[1:4])
     where = f"table {table} ({backend if backend != NFTABLES else 'nftables'}, {family})"
@@ -167,16 +155,8 @@ def _detail_of_link(_key: ObjectKey, value: Any) -> str:
     return f" ({', '.join([*more, 'up' if value['flags'] & _UP else 'down'])})"
 
 
-def _metric(key: ObjectKey, _value: Any) -> str:
-    return f" with metric {key[5]}" if key[5] else ""
-
-
 def _value_of_sysctl(_key: ObjectKey, value: Any) -> str:
     return f" = {value}"
-
-
-def _text_of_rule(key: ObjectKey, _value: Any) -> str:
-    return f": {key[5]}" if len(key) > CHAIN_KEY_LENGTH else ""
 
 
 # ---- what is the same
@@ -192,11 +172,6 @@ def _is_same_link(space: str, was: Any, now: Any) -> bool:
         return False
     compared = [name for name in was if is_whole(was) or name not in ("kind", "flags")]
     return all(was[name] == now.get(name) for name in compared if not follows(space, name, dict(now, **was)))
-
-
-def _is_same_rule(_space: str, was: Any, now: Any) -> bool:
-    # More than recorded is somebody else's.
-    return bool(was == now or (isinstance(was, int) and isinstance(now, int) and now >= was))
 
 
 # ---- what has changed
@@ -232,8 +207,17 @@ def _needs_of_route(key: ObjectKey, value: Any) -> List[Place]:
 
 
 _TRAFFIC = ObjectKind(_name_of_traffic)
-_INTERFACE_SYSCTL = ObjectKind(_name_of_interface_sysctl, _value_of_sysctl, changed=_has_another_value)
-_IN_FIREWALL = ObjectKind(_name_in_firewall, _text_of_rule, needs=_needs_table, put=FIREWALL)
+_INTERFACE_SYSCTL = ObjectKind(
+    lambda key, _value: f"sysctl net.{'ipv4' if key[0] == CONF4 else 'ipv6'}.conf.{key[1]}.{key[2]}",
+    _value_of_sysctl,
+    changed=_has_another_value,
+)
+_IN_FIREWALL = ObjectKind(
+    _name_in_firewall,
+    lambda key, _value: f": {key[5]}" if len(key) > CHAIN_KEY_LENGTH else "",
+    needs=lambda key, _value: [(TABLE, *key[1:4]), *([key[:CHAIN_KEY_LENGTH]] if len(key) > CHAIN_KEY_LENGTH else [])],
+    put=FIREWALL,
+)
 
 KINDS: Dict[str, ObjectKind] = {
     GLOBAL: ObjectKind(
@@ -252,7 +236,12 @@ KINDS: Dict[str, ObjectKind] = {
     "neigh": ObjectKind(lambda key, _value: f"neighbour entry {key[2]} on {key[1]}"),
     "fdb": ObjectKind(lambda key, _value: f"forwarding entry {text_of_mac(str(key[2]))} on {key[1]}"),
     "rule": ObjectKind(_name_of_routing_rule, needs=_needs_nothing, removable=True),
-    "route": ObjectKind(_name_of_route, _metric, needs=_needs_of_route, removable=True),
+    "route": ObjectKind(
+        _name_of_route,
+        lambda key, _value: f" with metric {key[5]}" if key[5] else "",
+        needs=_needs_of_route,
+        removable=True,
+    ),
     "qdisc": _TRAFFIC,
     "class": _TRAFFIC,
     "filter": _TRAFFIC,
@@ -264,7 +253,10 @@ KINDS: Dict[str, ObjectKind] = {
     ),
     # A table's comment cannot be changed, and nft 1.0 does not show it.
     TABLE: _IN_FIREWALL._replace(same=lambda _space, _was, _now: True, needs=_needs_nothing),
-    CHAIN: _IN_FIREWALL._replace(same=_is_same_rule),
+    CHAIN: _IN_FIREWALL._replace(
+        # More rules than recorded are somebody else's.
+        same=lambda _space, was, now: was == now or (isinstance(was, int) and isinstance(now, int) and now >= was)
+    ),
     "set": _IN_FIREWALL,
     "map": _IN_FIREWALL,
     SWITCH: ObjectKind(

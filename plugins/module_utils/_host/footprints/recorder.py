@@ -169,18 +169,15 @@ def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectK
     for key, chain in after.chains.items():
         if before.why_unread(key):
             continue
-        was = before.chains.get(key)
-        if was is None and (not _has_policy(chain.body) or is_of_plugins(key)):
-            found[key] = KernelObject(chain.body)
+        was, body = before.chains.get(key), chain.body
+        # Built-in chains of iptables have a policy, and those that drop what no rule accepts.
+        has_policy = body != NO_POLICY if isinstance(body, str) else body.get("policy", "accept") != "accept"
+        if was is None and (not has_policy or is_of_plugins(key)):
+            found[key] = KernelObject(body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
             if count > old[rule] and survives(key, rule):
                 found[(*key, rule)] = KernelObject(count)
-
-
-def _has_policy(body: Any) -> bool:
-    """Tell whether a chain is a built-in one of iptables, or one that drops what no rule accepts."""
-    return body != NO_POLICY if isinstance(body, str) else body.get("policy", "accept") != "accept"
 
 
 @struct
@@ -264,17 +261,13 @@ def record_footprints(
         known = shared.networks.get(network)
         needed = known is not None and known.config == config and (network,) in in_use
         shared.networks[network] = Footprint(_merge(known, needed, of.get((network,), {}), after), config=config)
-    of_all = {**_switched(parties, after), **of.get(SHARED, {})}
+    # Whether they were so before or not.
+    switches = sorted({(GLOBAL, name) for party in parties for name in party.switches}.intersection(after.state))
+    of_all: Objects = {key: after.state[key] for key in switches if after.state[key].value == "1"}
+    of_all.update(of.get(SHARED, {}))
     shared.host = Footprint(_merge(shared.host, () in in_use, of_all, after))
     _note_order(shared, after, [*footprints.values(), *map(shared.networks.__getitem__, networks), shared.host])
     return footprints
-
-
-def _switched(parties: Iterable[Party], after: Reading) -> Objects:
-    """Return the global sysctls that the plugins set, whether they were so before or not."""
-    names = {name for party in parties for name in party.switches}
-    there = {(GLOBAL, name): after.state.get((GLOBAL, name)) for name in sorted(names)}
-    return {key: switch for key, switch in there.items() if switch is not None and switch.value == "1"}
 
 
 def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Reading) -> Objects:
@@ -286,7 +279,8 @@ def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Re
     look = Look({HOST: after.state}, after.chains)
     merged: Objects = {}
     old = known.host if known is not None else {}
-    theirs = {key[1] for key, one in old.items() if key[0] == "link" and _index_of(look, key) not in (0, one.ifindex)}
+    present_links = {key: one.ifindex for key, one in after.state.items() if key[0] == "link"}
+    theirs = {key[1] for key, one in old.items() if present_links.get(key, 0) not in (0, one.ifindex)}
     for key, one in old.items():
         if device_of(key) not in theirs and (needed or look.value(HOST, key) == one.value):
             merged[key] = one
@@ -297,11 +291,6 @@ def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Re
             # It may have been made again since, with another index.
             merged[key] = present
     return merged
-
-
-def _index_of(look: Look, key: ObjectKey) -> int:
-    present = look.found(HOST, key)
-    return present.ifindex if present is not None else 0
 
 
 def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Footprint]) -> None:

@@ -49,16 +49,16 @@ class Rehearsed:
                 else:
                     renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
                     one = KernelObject(value, one.raw, *renamed)
-            elif space == HOST and one.value is not None and (key[0] == "addr" or _is_by_kernel(key, one)):
+            elif (
+                space == HOST
+                and one.value is not None
+                and (key[0] == "addr" or (key[0] == "route" and one.value["proto"] == BY_KERNEL))
+            ):
                 # Who put the address there has chosen its settings, and the metric of the kernel's routes for it.
                 known, present = next(_like(look, key), (key, None))
                 key, one = known, one if present is None else KernelObject(present.value, present.raw, present.ifindex)
             found[key] = one
         return found
-
-
-def _is_by_kernel(key: ObjectKey, one: KernelObject) -> bool:
-    return key[0] == "route" and one.value["proto"] == BY_KERNEL
 
 
 def _like(look: Look, key: ObjectKey) -> Iterator[Tuple[ObjectKey, KernelObject]]:

@@ -152,14 +152,10 @@ class InPlaceRepair:
             if self._missing(one, last):
                 self.errors[one.owner] = self._error(one)
 
-    def _keys(self, firewall: bool) -> Dict[str, List[ObjectKey]]:
-        return {
-            space: [key for key in objects if firewall or key[0] not in IN_FIREWALL]
-            for space, objects in self._recorded.items()
-        }
-
     def _look(self, firewall: bool = True) -> Look:
-        look = read_look(self._keys(firewall), self._namespaces.values())
+        left_out = () if firewall else IN_FIREWALL
+        keys = {space: [key for key in state if key[0] not in left_out] for space, state in self._recorded.items()}
+        look = read_look(keys, self._namespaces.values())
         note_order(look, self._order, [one.footprint for one in self._wanted])
         return look
 

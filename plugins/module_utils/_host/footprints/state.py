@@ -108,7 +108,8 @@ def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Ne
     if HOST not in wanted:
         return Look(spaces)
     keys = list(wanted[HOST])
-    spaces[HOST] = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores_of(keys))}
+    stores = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE)
+    spaces[HOST] = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores)}
     return Look(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
 
 
@@ -141,11 +142,6 @@ def other_end(host: State, inside: State, ifname: str) -> str:
     return ""
 
 
-def stores_of(keys: Iterable[ObjectKey]) -> List[LeaseStore]:
-    """Return the stores of the leases among *keys*."""
-    return list(dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE))
-
-
 def sysctls_of(keys: Iterable[ObjectKey]) -> List[str]:
     """Return the names of the global sysctls among *keys*."""
     return [str(key[1]) for key in keys if key[0] == GLOBAL]
@@ -161,7 +157,7 @@ class Drift:
     ``owner``: the key of an attachment, the name of a network in a tuple, or () for what all networks share. ``netns``:
     the path of the container's namespace, "" for none. ``source``: one of the constants above. ``why``: why not all
     that it needs is known, "" if it is. ``unread``: why something of it could not be compared. ``freed``: leases that
-    stand in the place of its own, and whose owner is dead.
+    stand in the place of its own, and whose owner is dead. ``diversions``: see ways.
     """
 
     owner: Owner
@@ -172,6 +168,7 @@ class Drift:
     differences: List[Difference] = field(default_factory=list)
     unread: List[str] = field(default_factory=list)
     freed: Mapping[ObjectKey, Lease] = field(default_factory=dict)
+    diversions: List[str] = field(default_factory=list)
 
     @property
     def own(self) -> bool:
@@ -242,6 +239,11 @@ def compare(look: Look, drift: Drift) -> None:
             differences += _added_rules(look, footprint)
             differences += _harmful(look, netns, footprint.inside, default_routes=True)
     drift.differences = [*differences, *_harmful(look, HOST, footprint.host, default_routes=False)]
+    if drift.lost:
+        # Imported late: needed only if something has drifted.
+        from .ways import diversions
+
+        drift.diversions = diversions(look.spaces, look.chains, footprint.host, drift.lost)
     drift.unread = [reason for reason in dict.fromkeys(unread(look, key) for key in footprint.host) if reason]
 
 
@@ -324,10 +326,7 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
             metric, gateway = best[key[1]]
             # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
             elsewhere = ("link", key[7]) in objects and there.value["gw"] not in ("", gateway)
-            if (key[3] == "default/0" and int(key[5]) < metric) or (elsewhere and _is_broad(key)):
+            # Half of all addresses, or of IPv6 those of the Internet.
+            broad = int(str(key[3]).rpartition("/")[2]) <= (1 if key[1] == socket.AF_INET else 3)
+            if (key[3] == "default/0" and int(key[5]) < metric) or (elsewhere and broad):
                 yield Difference(space, key, None, there.value, True)
-
-
-def _is_broad(route: ObjectKey) -> bool:
-    """Tell whether a route takes half of all addresses, or of IPv6 those of the Internet."""
-    return int(str(route[3]).rpartition("/")[2]) <= (1 if route[1] == socket.AF_INET else 3)

@@ -201,12 +201,9 @@ class Judge:
         self._seen = seen
         self._now = time.time()
         self.undated: List[str] = []
-        self._asked = self._describe()
-
-    def _describe(self) -> str:
-        """Return the sources of the live set and their counts, as evidence that a container is not in it."""
-        parts = [f"{answer.source} ({answer.size})" for answer in self._live.answers if answer.source != "netns"]
-        return ", ".join(parts) or "nothing"
+        # As evidence that a container is not in the live set.
+        parts = [f"{answer.source} ({answer.size})" for answer in live.answers if answer.source != "netns"]
+        self._asked = ", ".join(parts) or "nothing"
 
     def decide(self, candidate: Candidate) -> None:
         """Set ``action`` and ``reason``, and complete the evidence."""

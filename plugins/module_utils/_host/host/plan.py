@@ -166,7 +166,9 @@ def results_of(plan: HostPlan, check_mode: bool) -> Result:
         if part.section in results:
             continue
         found = _ROWS[part.section](part.plan, check_mode) if part.plan is not None else {}
-        results[part.section] = dict(found, changed=_has_changed(plan, part.section, check_mode), error=None)
+        steps = [step for other in plan.parts if other.section == part.section for step in other.steps]
+        changed = any(step.step_class != FOREIGN and (check_mode or step.state == "done") for step in steps)
+        results[part.section] = dict(found, changed=changed, error=None)
         problems.extend(found.get("problems", []))
     for section, error in errors_of_sections(plan):
         results[section]["error"] = results[section]["error"] or {"code": error.code, "message": error.msg}
@@ -186,27 +188,6 @@ def errors_of_sections(plan: HostPlan) -> List[Tuple[str, HostError]]:
     return found
 
 
-def _has_changed(plan: HostPlan, section: str, check_mode: bool) -> bool:
-    steps = [step for part in plan.parts if part.section == section for step in part.steps]
-    return any(step.step_class != FOREIGN and (check_mode or step.state == "done") for step in steps)
-
-
-def _plugins(plan: Any, _check_mode: bool) -> Result:
-    return {"plugins": plan.report()}
-
-
-def _networks(plan: Any, check_mode: bool) -> Result:
-    return {"networks": plan.networks, **_about_runtimes(plan, check_mode)}
-
-
-def _pod_networks(plan: Any, _check_mode: bool) -> Result:
-    return {"networks": plan.networks, "problems": rows(plan.problems)}
-
-
-def _runtime(plan: Any, check_mode: bool) -> Result:
-    return {"configured": plan.configured, **_about_runtimes(plan, check_mode)}
-
-
 def _about_runtimes(plan: Any, check_mode: bool) -> Result:
     confirmed = None
     if plan.asks_runtimes(check_mode):
@@ -215,10 +196,6 @@ def _about_runtimes(plan: Any, check_mode: bool) -> Result:
 
         confirmed = confirm_plan(plan, ())
     return {"effective": plan.effective, "confirmed": confirmed, "problems": rows(plan.problems)}
-
-
-def _netns(plan: Any, _check_mode: bool) -> Result:
-    return {"netns": plan.rows}
 
 
 def _attachments(plan: Any, _check_mode: bool) -> Result:
@@ -231,16 +208,12 @@ def _attachments(plan: Any, _check_mode: bool) -> Result:
     return {"attachments": attached, "pods": pod_rows(plan.outcomes)}
 
 
-def _audit(plan: Any, _check_mode: bool) -> Result:
-    return dict(plan.rows)
-
-
-_ROWS = {
-    "plugins": _plugins,
-    "pod_networks": _pod_networks,
-    "networks": _networks,
-    "runtime": _runtime,
-    "netns": _netns,
+_ROWS: Dict[str, Callable[[Any, bool], Result]] = {
+    "plugins": lambda plan, _check_mode: {"plugins": plan.report()},
+    "pod_networks": lambda plan, _check_mode: {"networks": plan.networks, "problems": rows(plan.problems)},
+    "networks": lambda plan, check_mode: {"networks": plan.networks, **_about_runtimes(plan, check_mode)},
+    "runtime": lambda plan, check_mode: {"configured": plan.configured, **_about_runtimes(plan, check_mode)},
+    "netns": lambda plan, _check_mode: {"netns": plan.rows},
     "attachments": _attachments,
-    "audit": _audit,
+    "audit": lambda plan, _check_mode: dict(plan.rows),
 }

@@ -111,7 +111,7 @@ class HostPlanner:
                 return self._removals(view, before)
             plan = self._makers[section](view, before)
         except HostError as error:
-            failed = Part(section, None, _nothing, late)
+            failed = Part(section, None, lambda _workers: None, late)
             failed.error = self._cause(error, before)
             return [failed]
         if self._plugins_error(before):
@@ -383,7 +383,3 @@ def _has(networks: Networks, name: str) -> bool:
     except HostError:
         return False
     return True
-
-
-def _nothing(_workers: int) -> None:
-    pass

@@ -156,8 +156,13 @@ def _rename_back(here: Place, name: str, wanted: KernelObject) -> bool:
     links = here.recorded.get(here.space, {})
     for other, index in here.indexes.items():
         if index == wanted.ifindex and here.kinds[other] == wanted.value["kind"] and ("link", other) not in links:
-            here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 1))
-            here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 0) + pack_attribute(3, name.encode() + b"\0"))
+            rename = LINK.pack(0, 0, index, 0, 0) + pack_attribute(_NAME, name.encode() + b"\0")
+            try:
+                here.dumps.change(_NEW_LINK, rename)
+            except OSError:
+                # Before Linux 6.2: down.
+                here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 1))
+                here.dumps.change(_NEW_LINK, rename)
             del here.indexes[other]
             here.indexes[name] = index
             return True

@@ -50,7 +50,8 @@ class DropInFiles:
             if current is not None and name not in managed:
                 state.error("foreign_file", "this drop-in is unmanaged; move it away, or choose another 'file'", path)
             elif current is None or current.is_link or not same_json(current.text, text):
-                after[name] = self._planned(path, name, text)
+                folder = os.path.realpath(os.path.dirname(state.plan.path(path)))
+                after[name] = ConfFile(name, os.path.join(folder, name), text)
                 before = None if current is None else current.text or b""
                 steps.append(partial(changes.put_drop_in, desired.name, name, target, before, text))
         for name in managed:
@@ -68,10 +69,6 @@ class DropInFiles:
         for step in steps:
             step(users)
         return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
-
-    def _planned(self, path: str, name: str, text: bytes) -> ConfFile:
-        folder = os.path.realpath(os.path.dirname(self._state.plan.path(path)))
-        return ConfFile(name, os.path.join(folder, name), text)
 
     def remove_orphans(self) -> None:
         """Plan to remove the managed drop-ins of networks that lose their managed file by this plan."""

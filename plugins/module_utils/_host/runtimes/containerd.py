@@ -294,13 +294,11 @@ class _Files:
     def _import_it(self) -> None:
         # An existing import pattern may already match the drop-in.
         folder, name = os.path.split(self.drop_in)
-        patterns = [os.path.split(os.path.join(os.path.dirname(self.main), path)) for path in self._imports()]
+        imports, here = self.tables.get("imports"), os.path.dirname(self.main)
+        paths = [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
+        patterns = [os.path.split(os.path.join(here, path)) for path in paths]
         if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):
             self.after[self.main] = self._edited(self.main, with_import, self.drop_in)
-
-    def _imports(self) -> List[str]:
-        imports = self.tables.get("imports")
-        return [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
 
     # ---- 1.x
 

@@ -65,7 +65,9 @@ def _loads(text: str) -> Table:
                 key = _names(words[listed:-listed])
                 if words[-listed:] != ["]"] * listed:
                     raise ValueError("the header has no end")
-                table = _at(root, key) if listed == 1 else _appended(_at(root, key[:-1]), key[-1])
+                table = _at(root, key) if listed == 1 else {}
+                if listed == 2:
+                    _at(root, key[:-1]).setdefault(key[-1], []).append(table)
             else:
                 place = words.index("=")
                 key = _names(words[:place])
@@ -105,12 +107,6 @@ def _at(table: Table, key: Sequence[str]) -> Table:
         inner = table.setdefault(name, {})
         table = inner[-1] if isinstance(inner, list) else inner
     return table
-
-
-def _appended(table: Table, name: str) -> Table:
-    new: Table = {}
-    table.setdefault(name, []).append(new)
-    return new
 
 
 def _in_json(words: Sequence[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
@@ -11,9 +12,9 @@ from ..attachments.drift import Present
 from ..attachments.networks import Networks
 from ..attachments.request import Key
 from ..binaries.outcome import PluginsPlan
+from ..confdir import network_files
 from ..errors import HostError
 from ..hostview import HostView
-from .planner import load, network_files
 from .rehearsal import rehearse
 
 _CONTAINER, _IFNAME = "podwire-rehearsal", "eth0"
@@ -39,10 +40,8 @@ def _networks(conf_dir: str) -> List[NetworkConfigList]:
     """Return the networks that can be loaded. What cannot is no matter of the plugins."""
     found, networks = [], Networks(conf_dir, (), HostView())
     for file in network_files(conf_dir):
-        try:
-            found.append(load(file, networks))
-        except HostError:
-            continue
+        with contextlib.suppress(HostError):
+            found += [] if file.error else [networks.load(file.network or "")]
     return found
 
 

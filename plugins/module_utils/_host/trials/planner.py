@@ -12,7 +12,7 @@ from ...libcni.conf import NetworkConfigList
 from ..attachments.networks import Networks
 from ..attachments.store import CachedAttachment, check_cache_dir, read_cache, remove_files
 from ..binaries.types import types_of
-from ..confdir import ConfFile, scan_conf_dir
+from ..confdir import ConfFile, network_files, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
 from ..host_routes import explain_uplinks, uplinks_of_routers
@@ -31,20 +31,6 @@ if TYPE_CHECKING:
 _DHCP_SOCKET = "/run/cni/dhcp.sock"
 
 Reason = Tuple[str, str]
-
-
-def network_files(conf_dir: str) -> List[ConfFile]:
-    """Return the file of each network, in the order of the runtimes, and those that no runtime can load.
-
-    Of several files with the name of one network, libcni takes the first conflist, else the first other one. libcni
-    cannot attach to a network without a name. Kubeconfigs are never read.
-    """
-    files = [file for file in scan_conf_dir(conf_dir) if "kubeconfig" not in file.name.lower()]
-    chosen: Dict[str, ConfFile] = {}
-    for file in sorted(files, key=lambda file: file.kind != "conflist"):
-        if file.network:
-            chosen.setdefault(file.network, file)
-    return [file for file in files if file.error or (file.network and chosen[file.network] is file)]
 
 
 def load(file: ConfFile, networks: Networks) -> NetworkConfigList:

@@ -54,11 +54,11 @@ LONGER = {
 # module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
-    "cni_attach": (116, 964, 59),
+    "cni_attach": (117, 962, 59),
     "cni_conf": (111, 945, 53),
     "cni_gc": (84, 668, 70),
-    "cni_host": (193, 1653, 39),
-    "cni_info": (153, 1306, 34),
+    "cni_host": (192, 1625, 39),
+    "cni_info": (154, 1302, 34),
     "cni_netns": (16, 105, 12),
     "cni_plugins": (69, 522, 21),
     "cni_report": (1, 20, 1),

@@ -17,7 +17,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Net
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
-    META,
     actions,
     codes,
     kinds,
@@ -41,37 +40,6 @@ def lose(attach_host, how):
     elif how != "gone":
         with open(path, "w") as stream:
             stream.write(how)
-
-
-@pytest.mark.parametrize("how", ["gone", "folder", "directory", "", "{", '{"kind": "cniCacheV1"}', "\0\0"])
-def test_a_lost_cache_entry_is_adopted(attach_host, how):
-    attach_host.network(plugins=[MAIN, dict(META, capabilities={"x": True})])
-    wanted = web(args={"K": "v"}, capability_args={"x": [1, {"y": None}]})
-    attach_host.run(wanted)
-    before = entry(attach_host)
-    record = json.loads(attach_host.record("demo-web-eth0"))
-    lose(attach_host, how)
-
-    predicted = attach_host.check(wanted)
-    lost = "lost" if how in ("gone", "folder", "directory") else "damaged"
-    reason = f"its cache entry is {lost}"
-    assert predicted.actions() == [{"kind": "adopt", "target": "demo/web/eth0", "class": "safe", "reason": reason}]
-    for force in (True, False):
-        assert attach_host.check(wanted, force=force).actions() == predicted.actions()
-    plan = attach_host.run(wanted)
-    assert plan.diff() == predicted.diff()
-    assert (actions(plan), codes(plan)) == (["adopted"], [])
-    assert plan.outcomes[0].row() == predicted.outcomes[0].row()
-    assert plan.outcomes[0].row()["reason"] == lost
-    # No plugin was run, and nothing is forgotten.
-    assert attach_host.calls == []
-    assert entry(attach_host) == before
-    assert json.loads(attach_host.record("demo-web-eth0")) == record
-
-    plan = attach_host.run(wanted)
-    assert (actions(plan), plan.changed) == (["none"], False)
-    assert attach_host.verbs("CHECK") == ["main", "meta"]
-    assert not attach_host.check(wanted).changed
 
 
 def test_a_lost_entry_is_used_to_detach(attach_host):

@@ -109,14 +109,6 @@ def test_what_check_and_the_kernel_say(attach_host):
     assert shown(plan) == ({"is": "drifted", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 
-def test_an_interrupted_add(attach_host):
-    attach_host.broken["ADD", "meta"] = attach_host.broken["DEL", "meta"] = "no"
-    attach_host.run(web())
-    attach_host.broken.clear()
-    assert reasons(attach_host.check(web())) == ["its ADD was interrupted"]
-    assert reasons(attach_host.check(web(state="absent"))) == ["state is absent"]
-
-
 @pytest.mark.parametrize(("content", "what"), [(None, "lost"), ("{", "damaged")])
 def test_a_cache_entry_that_is_not_usable(attach_host, content, what):
     attach_host.run(web())
@@ -126,15 +118,6 @@ def test_a_cache_entry_that_is_not_usable(attach_host, content, what):
         with open(path, "w") as stream:
             stream.write(content)
     assert reasons(attach_host.check(web())) == [f"its cache entry is {what}"]
-
-
-def test_a_damaged_entry_that_force_replaces(attach_host):
-    attach_host.run(web())
-    with open(os.path.join(attach_host.cache_dir, ENTRY), "w") as stream:
-        stream.write("{")
-    os.unlink(os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0"))
-    attach_host.namespaces[WEB][1].discard("eth0")
-    assert reasons(attach_host.check(web(), force=True)) == ["its cache entry is damaged"]
 
 
 def test_all_detachments_of_a_container_come_before_its_repairs_and_additions(attach_host):

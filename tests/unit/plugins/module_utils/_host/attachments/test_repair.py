@@ -103,20 +103,6 @@ def fixed(attach_host):
     return attach_host
 
 
-@pytest.mark.parametrize("reason", ["kernel", "netns", "interface"])
-def test_a_repair_asks_for_the_addresses_that_the_container_had(fixed, reason):
-    fixed.run(web())
-    if reason == "kernel":
-        fixed.addresses.clear()
-    elif reason == "netns":
-        fixed.namespace("web", inode=2)
-    else:
-        fixed.namespaces[WEB][1].discard("eth0")
-    plan = fixed.run(web(), on_drift="repair")
-    assert (actions(plan), plan.outcomes[0].reason) == (["repaired"], reason)
-    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-
-
 def test_addresses_of_the_request_come_before_those_that_the_container_had(fixed):
     wanted = web(capability_args={"ips": ["10.1.0.9/24"]})
     fixed.run(wanted)

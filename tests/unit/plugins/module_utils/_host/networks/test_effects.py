@@ -109,15 +109,6 @@ def test_a_network_before_the_first_one(effects_host, kind, step_class):
     assert effects_host.classes(want("podnet", file="90-podnet.conflist")) == [("create", SAFE)]
 
 
-def test_another_name_of_a_file_changes_the_first_one(effects_host):
-    effects_host.has("crio")
-    effects_host.run(want("a", priority=10), want("b", priority=20))
-    # In the same order, nobody notices.
-    assert effects_host.classes(want("a", priority=15), want("b", priority=20)) == [("rename", SAFE)]
-    assert effects_host.classes(want("a", priority=10), want("b", priority=5)) == [("rename", DISRUPTIVE)]
-    assert effects_host.classes(want("a", priority=30), want("b", priority=20)) == [("rename", DISRUPTIVE)]
-
-
 def test_another_name_of_a_file_that_multus_finds_by_its_path(effects_host):
     effects_host.has("crio")
     path = str(effects_host.conf_dir / "20-b.conflist")
@@ -126,26 +117,11 @@ def test_another_name_of_a_file_that_multus_finds_by_its_path(effects_host):
     assert effects_host.classes(want("b", priority=30)) == [("rename", DISRUPTIVE)]
 
 
-def test_a_network_that_comes_back_before_the_first_one(effects_host):
-    effects_host.has("containerd-2.1")
-    effects_host.put("10-a.conflist", of("a"))
-    effects_host.run(want("b", priority=20), exclusive=True)
-    assert effects_host.classes(unset("a"), want("b", priority=20)) == [("restore", DISRUPTIVE)]
-
-
 def test_what_no_runtime_would_load_is_not_chosen(effects_host):
     effects_host.put("10-a.conflist", of("a"))
     effects_host.has("crio")
     effects_host.lacks = ["bridge"]
     assert effects_host.classes(want("b", priority=5)) == [("create", SAFE)]
-
-
-def test_a_file_that_no_runtime_can_load_is_in_nobodys_way(effects_host):
-    effects_host.put("05-broken.conflist", b"{")
-    effects_host.put("10-a.conflist", of("a"))
-    effects_host.has("containerd-1.6")
-    plan = effects_host.plan(want("a", file="10-a.conflist"), exclusive=True)
-    assert [(step.kind, step.step_class) for step in plan.steps if step.kind == "set_aside"] == [("set_aside", SAFE)]
 
 
 def test_a_runtime_of_another_directory_does_not_count(effects_host):
@@ -156,17 +132,6 @@ def test_a_runtime_of_another_directory_does_not_count(effects_host):
 
 
 # ---- networks, and their addresses
-
-
-@pytest.mark.parametrize(("subnet", "step_class"), [("10.1.0.0/24", SAFE), ("10.2.0.0/24", DISRUPTIVE)])
-def test_a_previous_file_that_gives_other_addresses(effects_host, subnet, step_class):
-    effects_host.put("10-a.conflist", of("a", subnet))
-    mine = WantedNetwork("a", True, of("a"), "10-a.conflist", None)
-    effects_host.run(mine)
-    # What was adopted comes back.
-    assert [entry[1] for entry in effects_host.classes(unset("a"))] == [step_class] or subnet == "10.1.0.0/24"
-    effects_host.put("10-a.conflist", of("a", subnet))
-    assert {entry[1] for entry in effects_host.classes(mine)} <= {step_class}
 
 
 # ---- plugins
