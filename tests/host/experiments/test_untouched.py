@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -196,7 +197,8 @@ def test_no_trial_takes_longer_than_the_time_that_is_left(monkeypatch):
 @pytest.mark.parametrize(("each", "total", "code"), [(1.0, 60.0, "not_rehearsed"), (60.0, 2.0, "too_many")])
 def test_what_had_too_little_time_has_not_failed(each, total, code):
     [error] = work_apart([lambda: time.sleep(60)], [], 1, each, total)
-    assert (error.code, error.msg) == (code, f"it took longer than {min(each, total):g} s")
+    assert error.code == code
+    assert re.fullmatch("it took longer than [0-9.]+ s", error.msg)
 
 
 # What runs the program -> words of the reason.
