@@ -225,6 +225,13 @@ def full_state(_host):
     sh("head -c 100000 /dev/zero >/var/lib/cni/full || true")
 
 
+def leases_in_a_file(_host):
+    """state_unwritable"""
+    LEASES.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(LEASES / "pods", ignore_errors=True)
+    (LEASES / "pods").touch()
+
+
 def no_flannel(host):
     """no_flannel"""
     shutil.copy(host.fake, BIN_DIR / "flannel")
@@ -321,7 +328,8 @@ FAULTS = [
     *(directory_of_that_name, no_loopback, loopback_is_not_executable, not_executable, noexec, other_machine),
     *(empty_plugin, no_interpreter, no_loader, plugin_says_nothing, version_of_the_future, too_new_for_the_runtime),
     *(full_second_pool, bad_range, no_range, no_ipam_type, blank_in_the_name, no_master, meta_plugin_first),
-    *(two_interfaces, no_firewalld, read_only_state, full_state, no_flannel, no_kubeconfig, no_dhcp_daemon, no_device),
+    *(two_interfaces, no_firewalld, read_only_state, full_state, leases_in_a_file, no_flannel),
+    *(no_kubeconfig, no_dhcp_daemon, no_device),
     *(*REPORTED, written_from_elsewhere),
 ]
 

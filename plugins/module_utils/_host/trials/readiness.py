@@ -454,7 +454,7 @@ class NetworkCauses:
 
     def _state(self) -> Iterator[Finding]:
         """Yield directories that plugins and libcni write to, and cannot."""
-        stores = [data_dir for data_dir in map(lease_dir, self.plugins) if data_dir]
+        stores = [os.path.join(data_dir, self.network.name) for data_dir in map(lease_dir, self.plugins) if data_dir]
         reasons: Dict[str, str] = {}
         for path in [*stores, DEFAULT_DIR]:
             reasons.setdefault(_read_only_or_full(path), path)
