@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.podwire.cni.tests.host.host import sh
+
 CRIO = Path("/etc/crio")
 NOMAD = Path("/etc/nomad.d")
 
@@ -81,3 +83,21 @@ def test_all_that_was_written_is_removed(host, configurations):
     later.write_text('[crio.network]\nnetwork_dir = "/etc/cni/other"\n')
     host.change("cni_conf", configurations, networks=[], runtime=["crio", "nomad"], configure={"state": "absent"})
     assert configurations() == {**before, str(later): later.read_bytes()}
+
+
+def test_the_network_that_nomad_builds_is_tried(host, bins):
+    (NOMAD / "nomad.hcl").write_text(f'client {{\n  enabled = true\n  cni_path = "{bins}"\n}}\n')
+
+    def bridge():
+        rows = host.run("cni_info", gather=["readiness"])["readiness"]
+        [row] = [row for row in rows["runtimes"] if row["runtime"] == "nomad-bridge"]
+        return row["ready"], [found for found in rows["obstacles"] if found["runtime"] == "nomad-bridge"]
+
+    ready, found = bridge()
+    assert ready is True, found
+    sh("iptables -t mangle -A FORWARD -o nomad -j DROP; iptables -P FORWARD DROP")
+    try:
+        ready, found = bridge()
+    finally:
+        sh("nft flush ruleset")
+    assert ready is False, found

@@ -181,8 +181,6 @@ class ConfPlanner:
         )
         self.plan.effective = mask(effective.rows())
         self.plan.judged = effective
-        if "plugins" in request.levels and effective.vendor_dirs:
-            self._search_vendor_dirs(effective, files)
         self._tell_nomad(effective)
         unmet = effective.unmet() if "plugins" in request.levels else []
         if request.ensure_effective is not None:
@@ -239,18 +237,6 @@ class ConfPlanner:
             return False
         names = {file.network for file in files if file.network}
         return self.request.ensure_effective is not None or any(map(self._is_attached, names))
-
-    def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
-        """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""
-        missing = {finding.file for finding in self.plan.problems if finding.code == "missing_plugin"}
-        for file in files:
-            extra = effective.vendor_dir(file) if file.path in missing else ""
-            if extra:
-                self.plan.problems = [finding for finding in self.plan.problems if finding.file != file.path]
-                binaries = Binaries([*self.request.bin_dirs, extra], self.view)
-                self.plan.problems += check_plugins(
-                    binaries, [file], self.request.tolerate_missing, self.state.drop_ins
-                )
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [

@@ -48,7 +48,8 @@ class Crio(Runtime):
         with runtime.read_settings():
             runtime._read()
         if runtime.conf_dir == PROFILES["openshift"].conf_dir:
-            runtime.become("openshift")
+            # Its defaults are the same, but for what is configured.
+            runtime.name, runtime.profile = "openshift", PROFILES["openshift"]
         return [runtime]
 
     def _read(self) -> None:

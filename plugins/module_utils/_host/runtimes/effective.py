@@ -11,11 +11,10 @@ from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
-from ..kinds import text_of
 from ..problems import ERROR, WARNING, Finding
 from ..trust import check_trusted
 from . import discover
-from .profiles import FIRST, NAMED, OWN, BuiltIn, vendor_dir
+from .profiles import FIRST, NAMED, OWN, BuiltIn
 from .runtime import Network, Runtime, Verdict
 
 Rows = List[Dict[str, Any]]
@@ -117,7 +116,7 @@ class Effective:
 
     def _requirement(self, runtime: Runtime, plugin: str, network: BuiltIn) -> Dict[str, Any]:
         try:
-            versions = self._ask(runtime, tolerate=False, first=plugin)(plugin)
+            versions = self.binaries_of(runtime).ask(plugin)[1]
         except HostError as error:
             return {"plugin": plugin, "code": error.code, "problem": error.msg}
         if network.cni_version in versions:
@@ -293,7 +292,7 @@ class Effective:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        verdict = judge(runtime, files, self._ask(runtime, self.tolerate_missing), self._folder_of)
+        verdict = judge(runtime, files, self._ask(runtime), self._folder_of)
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through
@@ -318,30 +317,18 @@ class Effective:
             files.sort(key=lambda file: os.fsencode(file.path))
         return files
 
-    def binaries_of(self, runtime: Runtime, first: str = "") -> Binaries:
-        """Return the plugins that it finds; *first* is the type of the network's first plugin."""
-        searched = runtime.searched(first)
-        return self._binaries.setdefault(tuple(searched), Binaries(searched, self._view))
+    def binaries_of(self, runtime: Runtime) -> Binaries:
+        """Return the plugins that it finds."""
+        return self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
 
-    @property
-    def vendor_dirs(self) -> bool:
-        """Whether each runtime that reads conf_dir also searches the directories of vendors."""
-        readers = [runtime for runtime in self.runtimes if self.reads_here(runtime)]
-        return bool(readers) and all(runtime.profile.vendor_dirs for runtime in readers)
-
-    @staticmethod
-    def vendor_dir(file: ConfFile) -> str:
-        """Return the directory of the vendor of a network, "" if its first plugin has none."""
-        return vendor_dir(text_of(file.plugins[0], "type")) if file.plugins else ""
-
-    def _ask(self, runtime: Runtime, tolerate: bool, first: str = "") -> Callable[[str], Sequence[str]]:
-        binaries = self.binaries_of(runtime, first)
+    def _ask(self, runtime: Runtime) -> Callable[[str], Sequence[str]]:
+        binaries = self.binaries_of(runtime)
 
         def ask(plugin: str) -> Sequence[str]:
             try:
                 return binaries.ask(plugin)[1]
             except HostError as error:
-                if error.code == "missing_plugin" and tolerate:
+                if error.code == "missing_plugin" and self.tolerate_missing:
                     raise HostError("it is not installed yet", code="tolerated") from error
                 raise
 

@@ -14,17 +14,19 @@ import signal
 import socket
 import time
 from http.client import HTTPException
-from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .. import nomad_api
 from ..errors import HostError
 from ..json_text import parse_json
+from ..kinds import HOST_LOCAL
 from ..plan import SAFE, Step
 from ..problems import WARNING, obstacle
 from ..processes import Process
 from ..trust import check_trusted
 from . import reading
 from .cri import CriStatus
+from .profiles import PROFILES, BuiltIn
 from .runtime import Keys, Runtime
 from .settings import FileChange, RuntimeSettings, forget_restart, note_restart, restart_pending
 from .toml import rendered
@@ -45,6 +47,7 @@ _TOKEN = re.compile(
 )
 _CLOSES = {"{": "}", "[": "]"}
 _MODE = "cni/"
+_ADMIN_CHAIN = "NOMAD-ADMIN"
 _LISTENS = "0A"
 # The name of the note that a signal has to be sent.
 _NOTE = "nomad.reload"
@@ -82,13 +85,14 @@ class Nomad(Runtime):
             named.bin_dirs = ["/opt/cni/bin", "/usr/libexec/cni"]
         bridge = Runtime("nomad-bridge", named.version, named.found)
         with named.read_settings():
-            named._read()
+            client = named._read()
+            bridge.profile = bridge.profile._replace(built_in=network_of_bridge(client))
             bridge.bin_dirs, bridge.default_network = list(named.bin_dirs), "nomad" if named.reads else ""
         bridge.notes, bridge.reads, bridge.pid = list(named.notes), named.reads, named.pid
-        bridge.findings = named.findings
+        bridge.findings, bridge.config = named.findings, named.config
         return [named, bridge]
 
-    def _read(self) -> None:
+    def _read(self) -> Dict[str, Any]:
         client: Dict[str, Any] = {}
         ports: Dict[str, Any] = {}
         for config in self._configs():
@@ -101,8 +105,9 @@ class Nomad(Runtime):
         if not enabled:
             self.reads = False
             self.notes.append("this agent is not a client, so it has no networks")
-            return
-        self.take(client)
+        else:
+            self.take(client)
+        return client
 
     def resolved(self, settings: Dict[str, Any]) -> Dict[str, Any]:
         for key in ("cni_config_dir", "cni_path"):
@@ -156,6 +161,32 @@ class Nomad(Runtime):
             "}\n"
         )
         return self.drop_in(desired, text, ".hcl")
+
+
+def network_of_bridge(client: Mapping[str, Any]) -> Optional[BuiltIn]:
+    """Return the network of jobs in bridge mode for a client's settings, as its networking_bridge_linux.go makes it."""
+    built_in = PROFILES["nomad-bridge"].built_in
+    bridge = reading.text_of_key(client, "bridge_network_name") or "nomad"
+    first = reading.text_of_key(client, "bridge_network_subnet") or "172.26.64.0/20"
+    second = reading.text_of_key(client, "bridge_network_subnet_ipv6")
+    # The tool, the subnet and the default route of each family.
+    families = [("iptables", first, "0.0.0.0/0"), ("ip6tables", second, "::/0")][: 2 if second else 1]
+    ipam = {
+        "type": HOST_LOCAL,
+        "ranges": [[{"subnet": subnet}] for _tool, subnet, _all in families],
+        "routes": [{"dst": everything} for _tool, _subnet, everything in families],
+    }
+    flags = dict.fromkeys(("ipMasq", "isGateway", "forceAddress"), True)
+    flags["hairpinMode"] = client.get("bridge_network_hairpin_mode") is True
+    chain = (
+        {"type": "loopback"},
+        {"type": "bridge", "bridge": bridge, **flags, "ipam": ipam},
+        {"type": "firewall", "backend": "iptables", "iptablesAdminChainName": _ADMIN_CHAIN},
+        {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True},
+    )
+    rules = [[tool, "-N", _ADMIN_CHAIN] for tool, _subnet, _all in families]
+    rules += [[tool, "-A", _ADMIN_CHAIN, "-o", bridge, "-d", subnet, "-j", "ACCEPT"] for tool, subnet, _all in families]
+    return built_in and built_in._replace(chain=chain, rules=rules)
 
 
 def _files(path: str) -> List[str]:

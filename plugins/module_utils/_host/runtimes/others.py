@@ -25,14 +25,7 @@ _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 # Values of --network-plugin for none: pkg/kubelet/network/plugins.go
 _NOOP = ("", "kubernetes.io/no-op")
-_LAST_WITH_VENDOR_DIRS = (1, 9)
 _FIRST_WITHOUT_DOCKER = (1, 24)
-# pkg/kubelet/network/kubenet/kubenet_linux.go:setup
-_HAIRPIN = {
-    "promiscuous-bridge": "cbr0 is promiscuous, so a pod reaches itself by its Service",
-    "hairpin-veth": "its ports of cbr0 have hairpin mode, so a pod reaches itself by its Service",
-    "none": "its --hairpin-mode is none, so a pod does not reach itself by its Service",
-}
 
 
 class Simple(NamedTuple):
@@ -124,22 +117,13 @@ class Kubelet(Runtime):
         runtime = cls.evident(name, [process], process.name, version="--version")
         if runtime is None or (plugin in _NOOP and (not runtime.version or runtime.release >= _FIRST_WITHOUT_DOCKER)):
             return None
-        notes, mode = runtime.notes, process.option("--hairpin-mode")
         if plugin == "kubenet":
             runtime.default_network = "kubenet"
-            notes.append(_HAIRPIN.get(mode or "promiscuous-bridge", f"its --hairpin-mode {mode!r} is not known"))
-        else:
-            if runtime.version and runtime.release <= _LAST_WITH_VENDOR_DIRS:
-                runtime.become("dockershim-1.9")
-            if plugin in _NOOP:
-                runtime.reads = False
-                notes.append("it has no --network-plugin (noop), so Docker makes the network of pods")
-            elif plugin != "cni":
-                return None
-            elif mode:
-                notes.append(
-                    f"--hairpin-mode {mode} has no effect on CNI networks; hairpinMode of the plugin bridge has"
-                )
+        elif plugin in _NOOP:
+            runtime.reads = False
+            runtime.notes.append("it has no --network-plugin (noop), so Docker makes the network of pods")
+        elif plugin != "cni":
+            return None
         return runtime
 
 

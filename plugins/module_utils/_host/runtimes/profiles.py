@@ -7,15 +7,12 @@ Sources are named as file:function of the project's repository; docs/runtimes.md
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..kinds import HOST_LOCAL
 
 CONTAINERD = "containerd"
 """Stands for the row of the installed version, or the newest row if none is installed."""
-
-
-def vendor_dir(kind: str) -> str:
-    """Return the directory of the vendor of the plugin *kind*, "" if that is not the name of a file."""
-    return "" if kind in ("", ".", "..") or "/" in kind or "\0" in kind else f"/opt/{kind}/bin"
 
 
 # --- how a network is chosen (Profile.choice)
@@ -42,12 +39,17 @@ SOURCE = "source"
 
 
 class BuiltIn(NamedTuple):
-    """A network that a runtime builds: its ``name``, ``cni_version``, the types of its ``plugins``, and for what."""
+    """A network that a runtime builds: its ``name``, ``cni_version``, the types of its ``plugins``, and for what.
+
+    ``chain``: its plugins as the runtime writes them, () if that is not known, ``rules``: its commands of iptables.
+    """
 
     name: str
     cni_version: str
     plugins: Tuple[str, ...]
     purpose: str
+    chain: Sequence[Mapping[str, Any]] = ()
+    rules: Sequence[Sequence[str]] = ()
 
 
 Releases = Tuple[Tuple[Tuple[int, int], str], ...]
@@ -66,8 +68,7 @@ class Profile(NamedTuple):
     all conflists. ``all_lists``: every file is read as a conflist, whatever its extension. ``ignored``: files whose
     names start with this are not read. ``valid_names``: a network with an invalid name is skipped. ``converts``: a
     network counts only if it can be converted to podman's own form. ``named_by_file``: a network without a name gets
-    the name of its file. ``vendor_dirs``: plugins are also searched in /opt/TYPE/bin, where TYPE is the type of the
-    network's first plugin. ``finds``: a network counts only if its plugins are there; they are not asked.
+    the name of its file. ``finds``: a network counts only if its plugins are there; they are not asked.
     ``all_single``: every file is read as the configuration of a single plugin, whatever its extension. ``untyped``: one
     without a type is no error. ``bundled``: plugins that the runtime brings along, and executes where no directory has
     them. ``notes_missing``: a network whose plugins are missing is available all the same, which is noted.
@@ -76,9 +77,9 @@ class Profile(NamedTuple):
     ``libcni`` is the release of Go's libcni that it contains: pairs of the runtime's first version with it and libcni's
     release, newest first, the last one for all earlier versions. ``conf_dir`` and ``bin_dirs`` are its defaults,
     ``default_network`` the network it uses when none is requested (NAMED). ``own`` is the network that it creates
-    itself if there is none. ``fixed``: its conf_dir cannot be configured. ``built_in``: the network whose plugins it
-    executes although no file names them; CRI-O, podman and nerdctl bring up lo without a plugin, ctr leaves it to the
-    OCI runtime. ``unit``: the unit of its daemon, "" if it is none.
+    itself if there is none, and ``own_network`` has its plugins. ``fixed``: its conf_dir cannot be configured.
+    ``built_in``: the network whose plugins it executes although no file names them; CRI-O, podman and nerdctl bring up
+    lo without a plugin, ctr leaves it to the OCI runtime. ``unit``: the unit of its daemon, "" if it is none.
 
     A distribution has a containerd of its own with the configuration ``config``, in whose path, wherever it is, is
     ``mark``, and the ``program``. ``stands_for`` is the runtime whose place it takes, ``managed`` how it configures it
@@ -101,7 +102,6 @@ class Profile(NamedTuple):
     all_single: bool = False
     untyped: bool = False
     bundled: Tuple[str, ...] = ()
-    vendor_dirs: bool = False
     notes_missing: bool = False
     one_file: bool = False
     label: str = ""
@@ -111,6 +111,7 @@ class Profile(NamedTuple):
     verified: str = SOURCE
     default_network: str = ""
     own: str = ""
+    own_network: Optional[BuiltIn] = None
     fixed: bool = False
     built_in: Optional[BuiltIn] = None
     unit: str = ""
@@ -132,6 +133,12 @@ _RANCHER = (
 
 # containerd/go-cni opts.go:loadFromConfDir, containerd internal/cri/server/service_linux.go:cniLoadOptions
 _CONTAINERD = Profile(FIRST, ENDS, "no network config found in {}", built_in=_LO, unit="containerd")
+# containers/common libnetwork/cni/cni_conversion.go:createCNIConfigListFromNetwork, pkg/config/default.go
+_IPAM_OF_PODMAN = {"type": HOST_LOCAL, "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+_OF_PODMAN = (
+    {"type": "bridge", "bridge": "cni-podman0", "isGateway": True, "ipMasq": True, "ipam": _IPAM_OF_PODMAN},
+    *({"type": "portmap", "capabilities": {"portMappings": True}}, {"type": "firewall"}, {"type": "tuning"}),
+)
 # go.mod of containerd at each tag
 _DISTRIBUTION = _CONTAINERD._replace(libcni=(((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1")), stands_for=CONTAINERD)
 # cri-o/ocicni pkg/ocicni/ocicni.go:loadNetworks; cri-o docs/crio.conf.5.md; go.mod at each tag
@@ -166,8 +173,7 @@ PROFILES: Dict[str, Profile] = {
         "MachineConfig",
     ),
     "dockershim": _DOCKERSHIM,
-    # Until 1.9, cni.go:vendorCNIDir
-    "dockershim-1.9": _DOCKERSHIM._replace(vendor_dirs=True),
+    "dockershim-1.9": _DOCKERSHIM,
     # kubernetes pkg/kubelet/network/kubenet/kubenet_linux.go:Init, Event, NET_CONFIG_TEMPLATE
     "kubenet": Profile(
         OWN,
@@ -196,6 +202,7 @@ PROFILES: Dict[str, Profile] = {
         verified=RUN,
         default_network="podman",
         own="podman creates it in memory: bridge cni-podman0, 10.88.0.0/16",
+        own_network=BuiltIn("podman", "0.4.0", (), "", _OF_PODMAN),
     ),
     # containerd/nerdctl pkg/netutil/store.go:fsRead, netutil.go:cniLoad, netutil_unix.go, pkg/defaults, pkg/labels
     "nerdctl": Profile(

@@ -280,10 +280,6 @@ class _Judge:
             others = [f"{network.name!r} as eth{index}" for index, network in enumerate(verdict.networks)][1:]
             reason += f"; containers also get {', '.join(others)}"
         verdict.choose(first, reason)
-        if self.rules.vendor_dirs:
-            verdict.notes.append(
-                f"it searches {', '.join(self.runtime.searched((first.types or [''])[0]))} for the network's plugins"
-            )
 
     def _choose_named(self, broken: str) -> None:
         verdict, runtime = self.verdict, self.runtime

@@ -13,7 +13,7 @@ from ..kinds import text_of
 from ..problems import Finding
 from ..processes import Process
 from . import reading
-from .profiles import CONTAINERD, OWN, PROFILES, BuiltIn, pair, vendor_dir
+from .profiles import CONTAINERD, OWN, PROFILES, BuiltIn, pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,10 +188,6 @@ class Runtime:
         """Whether it appends the plugins of a network's drop-ins to the network."""
         return self.profile.drop_ins and self.libcni == "1.3"
 
-    def become(self, name: str) -> None:
-        """Take another profile, whose defaults are the same but for what is configured."""
-        self.name, self.profile = name, PROFILES[name]
-
     def set_conf(self, path: str) -> None:
         """Set the directory that it reads; for buildkit the file."""
         if self.profile.one_file:
@@ -214,11 +210,6 @@ class Runtime:
     def resolved(self, settings: Dict[str, Any]) -> Dict[str, Any]:
         """Return *settings* with paths that do not depend on the directory of its process."""
         return settings
-
-    def searched(self, kind: str) -> List[str]:
-        """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
-        extra = vendor_dir(kind) if self.profile.vendor_dirs else ""
-        return [*self.bin_dirs, extra] if extra else self.bin_dirs
 
     def may_read(self, conf_dir: str) -> bool:
         """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""

@@ -19,6 +19,7 @@ from ...libcni.invoke import find_in_path
 from ...libcni.version import greater_than_or_equal_to
 from ..addresses import family_of, packed, result_gateways
 from ..binaries.types import types_of
+from ..commands import find_command, run_command
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.dump import FirewallDump
@@ -98,12 +99,13 @@ class Observation(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A network to try: as a runtime loads it, and where that finds plugins."""
+    """A network to try: as a runtime loads it, where that finds plugins, and which ``rules`` it adds first."""
 
     name: str
     version: str
     plugins: Sequence[Mapping[str, Any]]
     bin_dirs: Sequence[str]
+    rules: Sequence[Sequence[str]] = ()
 
 
 class Experiment:
@@ -161,6 +163,10 @@ class Experiment:
         """Try the network, and return what was seen, as :meth:`understand` expects it."""
         outside = Netns(new_netns("outside"))
         self._host.make(outside)
+        for tool, *rule in self._subject.rules:
+            # Without the tool, the plugin says so.
+            with contextlib.suppress(HostError):
+                run_command([find_command(tool) or tool, *rule], _TIMEOUT)
         for path, content in self._files.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as stream:

@@ -15,6 +15,7 @@ from ..checks.nomad import FIRST_RELEASE, not_fingerprinted
 from ..checks.other_programs import later_obstacles, two_firewalls
 from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
 from ..checks.view import ConfView
+from ..confdir import ConfFile
 from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kernel.sysctls import read_global
@@ -24,7 +25,7 @@ from ..processes import Process, processes
 from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
-from ..runtimes.profiles import FIRST, NAMED, OWN
+from ..runtimes.profiles import FIRST, NAMED, OWN, BuiltIn
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
 from .experiment import KEPT, Failure, Lost, Observation, Subject, forget_others, try_networks
@@ -85,6 +86,7 @@ class Readiness:
         self, effective: Effective, runtimes: Sequence[Runtime], bin_dirs: Sequence[str], timeout: float = ANSWER
     ) -> None:
         self._effective = effective
+        self.binaries_of = effective.binaries_of
         self._runtimes = runtimes
         self._timeout = timeout
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
@@ -97,6 +99,8 @@ class Readiness:
         self._users = {network.file.path: runtime for runtime, network, _level in used}
         self._others = [network for network in effective.declared() if network.file.path not in own]
         self._subjects = [self._subject(runtime, network) for runtime, network, _level in used]
+        for runtime, network in zip(runtimes, map(_built_by, runtimes)):
+            self._subjects += [self._subject(runtime, network)] if network else []
         self._subjects += [self._subject(self._users.get(other.file.path), other) for other in self._others]
 
     def rows(self) -> Dict[str, Any]:
@@ -129,7 +133,7 @@ class Readiness:
         for network, level in self._used(runtime):
             observation = self._observations[repr(self._subject(runtime, network))]
             of_network = list(NetworkCauses(self, runtime, network).find())
-            binaries, file = self.binaries_of(runtime, network), network.file.path
+            binaries, file = self.binaries_of(runtime), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
             status.append((network, answer))
             # A runtime that does not understand the network's version never asks.
@@ -143,6 +147,7 @@ class Readiness:
             obstacles += self.pools.of_stopped(runtime.verdict.networks)
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
+        obstacles += self._untried(runtime)
         asked = runtime.can_be_asked
         reply = ask_once(runtime, runtime.verdict.names, self._timeout) if asked else Reply(None, "")
         reported = reply.status
@@ -177,12 +182,10 @@ class Readiness:
         return dict(zip(subjects, try_networks(list(subjects.values()))))
 
     def _subject(self, runtime: Optional[Runtime], network: Network) -> Subject:
-        bin_dirs = self.binaries_of(runtime, network).bin_dirs if runtime else dict.fromkeys(self.other_dirs)
-        return Subject(network.name, network.version or "0.1.0", network.plugins, tuple(bin_dirs))
-
-    def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
-        """Return the plugins that *runtime* finds for a network."""
-        return self._effective.binaries_of(runtime, (network.types or [""])[0])
+        bin_dirs = runtime.bin_dirs if runtime else dict.fromkeys(self.other_dirs)
+        own = runtime.built_in if runtime else None
+        rules = own.rules if own is not None and own.name == network.name else ()
+        return Subject(network.name, network.version or "0.1.0", network.plugins, tuple(bin_dirs), rules)
 
     def conflicts_of(self, runtime: Runtime, network: Network) -> List[Finding]:
         """Return where *network* conflicts with the host, or with other networks of its directory."""
@@ -192,7 +195,7 @@ class Readiness:
             files = self._effective.files_of(runtime)
             view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
             view.at_each = True
-            problems = directory_problems(view, self.binaries_of(runtime, network))
+            problems = directory_problems(view, self.binaries_of(runtime))
             self._conflicts[place] = [found for found in problems if found.code in _CONFLICTS]
         return [found for found in self._conflicts[place] if found.file == network.file.path]
 
@@ -253,18 +256,29 @@ class Readiness:
             if every or named or network.name == verdict.network or runtime.profile.choice == NAMED
         ]
 
+    def _untried(self, runtime: Runtime) -> List[Finding]:
+        name = runtime.verdict.network
+        if name is None or _built_by(runtime) or name in (used.name for used, _level in self._used(runtime)):
+            return []
+        text = f"it is not known whether the network {name!r} works: {runtime.name} builds it itself"
+        found = obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)
+        return [found._replace(decides=False)]
+
     def _built_in(self, runtime: Runtime) -> Iterator[Finding]:
-        built_in = runtime.built_in
-        if built_in is None or (runtime.verdict.network is None and runtime.profile.choice != OWN):
-            return
+        used = runtime.verdict.network is not None or runtime.profile.choice == OWN
+        built_in = (runtime.built_in if used else None) or BuiltIn("", "", (), "")
+        explained, network = False, _built_by(runtime)
         if runtime.name == "nomad-bridge" and runtime.release >= FIRST_RELEASE:
             yield from not_fingerprinted(built_in.plugins, runtime.bin_dirs)
+        binaries = self.binaries_of(runtime)
         for plugin in built_in.plugins:
-            binaries = self._effective.binaries_of(runtime, plugin)
             for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
                 text = f"{found.what}, and {runtime.name} runs it for {built_in.purpose}"
                 remedy = found.remedy or "install plugins of a release that supports it"
+                explained = explained or found.level == ERROR
                 yield found._replace(what=text, remedy=remedy, network=built_in.name)
+        if network is not None:
+            yield from shown_by(self._observations[repr(self._subject(runtime, network))], network, explained)
 
     @staticmethod
     def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
@@ -276,6 +290,15 @@ class Readiness:
         elif not (status.ready or explained or runtime.handler):
             text = f"{runtime.name} reports that its network is not ready"
             yield obstacle("network_not_ready", text, status.message, _log_of(runtime))
+
+
+def _built_by(runtime: Runtime) -> Optional[Network]:
+    """Return the network that a runtime builds itself, None if its containers do not use it, or it is not known."""
+    built_in, verdict = runtime.profile.own_network or runtime.built_in, runtime.verdict
+    if built_in is None or not built_in.chain or verdict.network is None or verdict.file:
+        return None
+    plugins = [dict(plugin) for plugin in built_in.chain]
+    return Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, plugins)
 
 
 def not_loaded(runtime: Runtime, refusal: str) -> Finding:
@@ -398,7 +421,7 @@ class NetworkCauses:
         self.readiness = readiness
         self.runtime = runtime
         self.network = network
-        self.binaries = readiness.binaries_of(runtime, network)
+        self.binaries = readiness.binaries_of(runtime)
         self.plugins: List[Dict[str, Any]] = list(network.plugins)
         self.version = network.version or "0.1.0"
 

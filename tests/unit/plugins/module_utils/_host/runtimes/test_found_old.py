@@ -19,19 +19,18 @@ def test_kubelet_counts_with_dockershim_only(fake_host):
     fake_host.run("kubelet", "--container-runtime-endpoint=unix:///x")
     fake_host.run("kubelet", "--container-runtime=remote", "--network-plugin=cni")
     assert others(fake_host) == {}
-    fake_host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b", "--hairpin-mode=none")
+    fake_host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b")
     runtime = others(fake_host)["dockershim"]
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/c", ["/a", "/b"])
-    assert "no effect on CNI networks" in runtime.notes[-1]
 
 
 @pytest.mark.parametrize(
     ("version", "words", "name", "reads"),
     [
-        ("v1.9.11", ["--network-plugin=cni"], "dockershim-1.9", True),
+        ("v1.9.11", ["--network-plugin=cni"], "dockershim", True),
         ("v1.10.0", ["--network-plugin=cni"], "dockershim", True),
         ("v1.8.4", ["--network-plugin=kubenet"], "kubenet", True),
-        ("v1.9.0", [], "dockershim-1.9", False),
+        ("v1.9.0", [], "dockershim", False),
         ("v1.23.17", ["--network-plugin=kubernetes.io/no-op"], "dockershim", False),
         ("v1.24.0", [], None, None),
         ("", [], None, None),
@@ -47,24 +46,7 @@ def test_kubelets_version_and_its_network_plugin_make_the_profile(fake_host, ver
 def test_noop_is_said(fake_host):
     fake_host.prints = {"--version": "Kubernetes v1.9.0"}
     fake_host.run("kubelet")
-    assert "Docker makes the network of pods" in others(fake_host)["dockershim-1.9"].notes[-1]
-
-
-@pytest.mark.parametrize(
-    ("words", "note"),
-    [
-        ([], "cbr0 is promiscuous"),
-        (["--hairpin-mode=hairpin-veth"], "have hairpin mode"),
-        (["--hairpin-mode", "none"], "does not reach itself"),
-        (["--hairpin-mode=x"], "'x' is not known"),
-    ],
-)
-def test_the_hairpin_mode_of_kubenet_is_explained(fake_host, words, note):
-    fake_host.prints = {"--version": "Kubernetes v1.9.0"}
-    fake_host.run("kubelet", "--network-plugin=kubenet", *words)
-    runtime = others(fake_host)["kubenet"]
-    assert note in runtime.notes[-1]
-    assert runtime.default_network == "kubenet"
+    assert "Docker makes the network of pods" in others(fake_host)["dockershim"].notes[-1]
 
 
 def test_an_old_kubelet_takes_the_directory_of_network_plugins(fake_host):

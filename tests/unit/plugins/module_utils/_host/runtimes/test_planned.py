@@ -8,7 +8,6 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -82,29 +81,3 @@ def test_nobody_looks_for_runtimes_if_none_are_named_and_nothing_changes(conf_di
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: 1 / 0)
     assert plan(conf_dir, runtimes=[]).effective == []
-
-
-@pytest.mark.parametrize(
-    ("readers", "found"),
-    [(["dockershim-1.9"], True), (["dockershim"], False), (["dockershim-1.9", "crio"], False), ([], False)],
-)
-def test_plugins_in_a_vendors_directory_are_found_where_every_reader_searches_it(conf_dir, monkeypatch, readers, found):
-    def ask(binaries, name):
-        if f"/opt/{name}/bin" in binaries.bin_dirs:
-            return f"/opt/{name}/bin/{name}", ["0.2.0", "1.0.0"]
-        raise HostError(f"there is no plugin {name!r}", code="missing_plugin")
-
-    monkeypatch.setattr(Binaries, "ask", ask)
-    monkeypatch.setattr(
-        discover, "runtimes_on_host", lambda path, _view: [Runtime(name, "", "a test", path) for name in readers]
-    )
-    wanted = [want("a"), WantedNetwork("b", True, text("b", plugins=[{"type": "../bridge"}]), None, 5)]
-    if found:
-        assert plan(conf_dir, *wanted[:1], levels=["plugins"]).problems == []
-    else:
-        with pytest.raises(HostError) as error:
-            plan(conf_dir, *wanted[:1], levels=["plugins"])
-        assert error.value.code == "missing_plugin"
-    # A type that is no name of a file stays an error.
-    with pytest.raises(HostError):
-        plan(conf_dir, *wanted, levels=["plugins"])

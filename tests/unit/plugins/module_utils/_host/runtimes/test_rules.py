@@ -161,19 +161,10 @@ def test_crio_takes_the_first_of_two_with_one_name(look):
     assert verdict.left == {"20-b.conflist": "10-a.conflist has the network 'n' already"}
 
 
-@pytest.mark.parametrize(
-    ("name", "notes"),
-    [("dockershim", []), ("dockershim-1.9", ["it searches /opt/cni/bin, /opt/gone/bin for the network's plugins"])],
-)
-def test_dockershim_does_not_ask_plugins_and_until_1_9_has_vendor_directories(look, name, notes):
-    verdict = look(name, {"05.conflist": "{", "10-a.conflist": listed("a", "gone")}, ask=missing)
-    assert (verdict.network, verdict.notes) == ("a", notes)
-    assert "No networks found" in look(name, {"10-a.conflist": "{}"}).reason or look(name, {}).failed
-
-
-@pytest.mark.parametrize("kind", ["", ".", "..", "a/b", "../x", "a\0b"])
-def test_a_type_that_is_no_name_of_a_file_has_no_vendor_directory(kind):
-    assert Runtime("dockershim-1.9").searched(kind) == ["/opt/cni/bin"]
+def test_dockershim_does_not_ask_plugins(look):
+    verdict = look("dockershim", {"05.conflist": "{", "10-a.conflist": listed("a", "gone")}, ask=missing)
+    assert (verdict.network, verdict.notes) == ("a", [])
+    assert "No networks found" in look("dockershim", {"10-a.conflist": "{}"}).reason or look("dockershim", {}).failed
 
 
 def test_rkt_reads_conf_files_by_name_and_a_broken_one_ends_all(look):

@@ -220,15 +220,6 @@ def test_the_worst_comes_first_and_then_the_order_of_an_add(ready_host):
     assert levels == [("error", "no_dhcp_daemon"), ("error", "not_loaded"), ("warning", "bridge_netfilter")]
 
 
-@pytest.mark.parametrize(("name", "codes"), [("dockershim-1.9", []), ("dockershim", ["missing_plugin"] * 3)])
-def test_an_old_kubelet_finds_plugins_in_the_directories_of_vendors(ready_host, monkeypatch, name, codes):
-    ready_host.runtimes = [Runtime(name, "", "a running kubelet", str(ready_host.conf_dir))]
-    monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["0.2.0", *ALL]))
-    there = {"bridge": "/opt/bridge/bin", "host-local": "/opt/bridge/bin", "loopback": "/opt/loopback/bin"}
-    monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "/p" if there[kind] in bin_dirs else "")
-    assert [one["code"] for one in ready_host.explain()["obstacles"]] == codes
-
-
 def test_plugins_that_rkt_brings_along_are_not_missed(ready_host, monkeypatch):
     ready_host.runtimes = [Runtime("rkt", "", "/usr/bin/rkt", str(ready_host.conf_dir))]
     monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "")
