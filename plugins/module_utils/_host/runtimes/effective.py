@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Callable, Collection, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..binaries.types import is_multus, types_of
@@ -292,7 +293,7 @@ class Effective:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        verdict = judge(runtime, files, self._ask(runtime), self._folder_of)
+        verdict = judge(runtime, files, partial(self._ask, self.binaries_of(runtime)), self._folder_of)
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through
@@ -321,18 +322,13 @@ class Effective:
         """Return the plugins that it finds."""
         return self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
 
-    def _ask(self, runtime: Runtime) -> Callable[[str], Sequence[str]]:
-        binaries = self.binaries_of(runtime)
-
-        def ask(plugin: str) -> Sequence[str]:
-            try:
-                return binaries.ask(plugin)[1]
-            except HostError as error:
-                if error.code == "missing_plugin" and self.tolerate_missing:
-                    raise HostError("it is not installed yet", code="tolerated") from error
-                raise
-
-        return ask
+    def _ask(self, binaries: Binaries, plugin: str) -> Sequence[str]:
+        try:
+            return binaries.ask(plugin)[1]
+        except HostError as error:
+            if error.code == "missing_plugin" and self.tolerate_missing:
+                raise HostError("it is not installed yet", code="tolerated") from error
+            raise
 
 
 def _requests(chosen: Network, file: ConfFile) -> bool:

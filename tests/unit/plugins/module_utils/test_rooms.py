@@ -58,7 +58,7 @@ PAYLOAD = {
     "cni_conf": (111, 945, 53),
     "cni_gc": (84, 668, 70),
     "cni_host": (192, 1625, 39),
-    "cni_info": (154, 1302, 34),
+    "cni_info": (154, 1303, 34),
     "cni_netns": (16, 105, 12),
     "cni_plugins": (69, 522, 21),
     "cni_report": (1, 20, 1),
