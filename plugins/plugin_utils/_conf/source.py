@@ -74,8 +74,10 @@ class TemplateSource(TextSource):
     in_file = True
 
     def __init__(self, text: str, is_open: bool) -> None:
-        text, more = masked_json(_BARE.sub(lambda match: match[1] + HIDDEN * len(match[2]), text))
+        text, more = masked_json(bare := _BARE.sub(lambda match: match[1] + HIDDEN * len(match[2]), text))
         super().__init__(text)
+        # Text in quotes cannot make the rest right.
+        self._is_quoted = text == bare
         self._open = is_open or more or _UNKNOWN_KEY.search(text) is not None
         self.marked = self._open or HIDDEN in text
 
@@ -87,7 +89,7 @@ class TemplateSource(TextSource):
             except Unreadable as error:
                 if error.code == "json_yaml":
                     error.message = "this is YAML; write JSON, the only form that runtimes read"
-                if not self.marked and not is_half(text):
+                if self._is_quoted and not self._open and not is_half(text.replace(HIDDEN, "")):
                     raise
         text = "this is a template; it was not checked, because it is not JSON before it is rendered"
         raise Unreadable("template", text, (1, 1))

@@ -219,6 +219,7 @@ def test_a_name_that_no_runtime_reads(lint_files, name):
 # ---- Multus
 
 
+CALICO = {"type": "calico", "ipam": {"type": "calico-ipam"}}
 MULTUS = {"type": "multus", "kubeconfig": "/etc/cni/net.d/multus.d/multus.kubeconfig"}
 
 
@@ -514,7 +515,7 @@ def test_bond_knows_the_rate_of_lacp(lint_files):
 @pytest.mark.parametrize(
     "plugin",
     [
-        {"type": "calico", "policy": {"type": "k8s", "k8s_auth_token": "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJr.c2ln"}},
+        {**CALICO, "policy": {"type": "k8s", "k8s_auth_token": "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJr.c2ln"}},
         {"type": "bridge", "args": {"password": "hunter22"}},
         {"type": "bridge", "args": {"etcd": "https://root:hunter22@10.1.0.1:2379"}},
         {"type": "bridge", "args": {"pem": "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"}},
@@ -530,6 +531,6 @@ def test_a_secret_in_a_file_is_a_warning(lint_files, plugin):
 
 @pytest.mark.parametrize("value", ["__SERVICEACCOUNT_TOKEN__", "{{ vault_token }}", "${TOKEN}", "<token>", ""])
 def test_a_place_for_a_secret_is_none(lint_files, value):
-    plugin = {"type": "calico", "policy": {"type": "k8s", "k8s_auth_token": value}}
+    plugin = {**CALICO, "policy": {"type": "k8s", "k8s_auth_token": value}}
     more = {"etcd_key_file": "/etc/ssl/key.pem", "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"}}
     assert codes(lint_files({"a.conflist": of({**plugin, **more})})) == []

@@ -202,7 +202,7 @@ def test_editors_accept_what_we_accept(plugin):
         ({"type": "vrf"}, ""),
         ({"type": "flannel", "delegate": {"mtu": "x"}}, "delegate.mtu"),
         ({"type": "multus", "delegates": [{"plugins": [{"type": "vrf"}]}]}, "delegates.0.plugins.0"),
-        ({"type": "calico", "mtu": "x"}, "mtu"),
+        ({"type": "calico", "mtu": "x", "ipam": LOCAL}, "mtu"),
         ({"type": "acme", "capabilities": []}, "capabilities"),
     ],
     ids=range(15),

@@ -23,6 +23,8 @@ WARNED = [
     ({"type": "firewall", "backend": "iptabels"}, "schema", "/backend", "did you mean iptables?"),
     ({"type": "bridge", "dns": {"nameservers": ["ns1"]}}, "schema", "/dns/nameservers/0", "is not an IP address"),
     ({"type": "macvlan", "master": "lo"}, "schema", "/master", "every ADD fails"),
+    ({"type": "calico"}, "schema", "", "ipam is missing"),
+    ({"type": "multus", "clusterNetwork": "a", "delegates": [BRIDGE]}, "schema", "/delegates", "remove one of the two"),
     ({"type": "vlan", "master": "eth0", "ipam": LOCAL}, "schema", "", "vlanId is missing"),
     ({"type": "bridge", "ipam": {"subnet": "10.1.0.0/24"}}, "no_ipam_type", "/ipam", "ipam has no type"),
     (

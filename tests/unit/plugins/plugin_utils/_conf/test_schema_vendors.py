@@ -8,6 +8,7 @@ import pytest
 
 LOCAL = {"type": "host-local", "subnet": "10.1.0.0/24"}
 KUBERNETES = {"kubeconfig": "/etc/cni/net.d/kubeconfig", "k8s_api_root": "https://10.96.0.1:443"}
+CALICO = {"type": "calico", "ipam": LOCAL}
 OVN = {"type": "ovn-k8s-cni-overlay", "topology": "localnet", "netAttachDefName": "tenant/blue"}
 
 VALID = [
@@ -245,8 +246,8 @@ INVALID = [
     ({"type": "flannel", "delegate": []}, "/delegate", "it must be an object"),
     ({"type": "flannel", "subnetFile": "subnet.env"}, "/subnetFile", "absolute path"),
     ({"type": "flannel", "ipam": {"routes": [{"dst": "x"}]}}, "/ipam/routes/0/dst", "is not an IP address"),
-    ({"type": "calico", "mtu": "1440"}, "/mtu", "write 1440"),
-    ({"type": "calico", "kubernetes": "x"}, "/kubernetes", "it must be an object"),
+    ({**CALICO, "mtu": "1440"}, "/mtu", "write 1440"),
+    ({**CALICO, "kubernetes": "x"}, "/kubernetes", "it must be an object"),
     ({"type": "calico", "ipam": {"type": "calico-ipam", "assign_ipv4": True}}, "/ipam/assign_ipv4", '"true", "false"'),
     ({"type": "calico", "ipam": {"type": "host-local", "subnet": "useCidr"}}, "/ipam/subnet", "is not an IP address"),
     ({"type": "cilium-cni", "enable-debug": "false"}, "/enable-debug", "write false"),
@@ -337,14 +338,14 @@ def test_a_delegate_has_a_version_of_its_own(problems):
 
 
 def test_a_newer_release_may_know_more_keys_so_the_message_says_so(problems):
-    ((level, code, pointer, message),) = problems({"type": "calico", "plugin_log_level": "info"})
+    ((level, code, pointer, message),) = problems({**CALICO, "plugin_log_level": "info"})
     assert (level, code, pointer) == ("warning", "unknown_key", "/plugin_log_level")
     assert "has no known key" in message
     assert "log_level" in message
 
 
 def test_keys_of_old_releases_are_an_info(problems):
-    ((*_place, message),) = problems({"type": "calico", "policy": {"k8s_api_root": "https://10.96.0.1:443"}})
+    ((*_place, message),) = problems({**CALICO, "policy": {"k8s_api_root": "https://10.96.0.1:443"}})
     assert "only: URL of" in message
     ipam = {"type": "whereabouts", "range": "10.1.0.0/24", "etcd_host": "192.0.2.1"}
     ((level, code, pointer, message),) = problems({"type": "macvlan", "ipam": ipam})
