@@ -96,7 +96,8 @@ def state(site):
     def look():
         return sh(
             rf"""
-            for path in {site.work} /etc/cni /opt/cni /var/lib/cni /var/lib/podwire /run/podwire-cni /run/netns; do
+            # Beside the memory of what experiments have shown.
+            for path in {site.work} /etc/cni /opt/cni /var/lib/{{cni,podwire}} /run/podwire-cni/[!e]* /run/netns; do
               find $path -printf '%p %y %m %U %G %s %i %T@ %C@ %l\n' 2>/dev/null || echo no $path
             done | sort
             ip -brief address

@@ -176,8 +176,8 @@ def network_of_bridge(client: Mapping[str, Any]) -> Optional[BuiltIn]:
         "ranges": [[{"subnet": subnet}] for _tool, subnet, _all in families],
         "routes": [{"dst": everything} for _tool, _subnet, everything in families],
     }
-    flags = dict.fromkeys(("ipMasq", "isGateway", "forceAddress"), True)
-    flags["hairpinMode"] = client.get("bridge_network_hairpin_mode") is True
+    hairpin = client.get("bridge_network_hairpin_mode") is True
+    flags = {"ipMasq": True, "isGateway": True, "forceAddress": True, "hairpinMode": hairpin}
     chain = (
         {"type": "loopback"},
         {"type": "bridge", "bridge": bridge, **flags, "ipam": ipam},
