@@ -78,6 +78,7 @@ def test_roles_show_types(roles):
 
 def test_everything_was_added_in_the_version_that_is_released(modules, roles):
     filters = ansible_doc("--type", "filter", *sorted(ansible_doc("--type", "filter", "--list", "podwire.cni")))
-    added = [shown["doc"]["version_added"] for shown in [*modules.values(), *filters.values()]]
+    callbacks = ansible_doc("--type", "callback", "podwire.cni.steps")
+    added = [shown["doc"]["version_added"] for shown in [*modules.values(), *filters.values(), *callbacks.values()]]
     added += [entry["version_added"] for entry in roles.values()]
     assert set(added) == {VERSION}

@@ -65,6 +65,13 @@ def test_commands_name_what_exists(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_who_needs_the_program_of_a_clone_is_told_to_clone(page):
+    shown = re.sub("<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    before, needed, _after = shown.partition("./run ")
+    assert not needed or "git clone" in before
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_titles_in_output_are_those_of_plays_and_tasks(page):
     text = page.read_text(encoding="utf-8")
     files = [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")]

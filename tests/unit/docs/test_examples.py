@@ -74,6 +74,17 @@ def test_pages(page, modules):
     assert list(judge(blocks, modules)) == []
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/howto/*.md")), ids=lambda page: page.stem)
+def test_a_how_to_guide_has_whole_files_and_a_way_back(page):
+    text = page.read_text(encoding="utf-8")
+    assert re.search("^##+ Remove$", text, re.MULTILINE)
+    # What another role has is no file of the reader.
+    own = re.sub("^<!-- not run: [^\n]*\n+```yaml$.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert [block for block in BLOCK.findall(own) if not re.match(r"# [\w/-]+\.yml\b", block)] == []
+    entries = [entry for block in BLOCK.findall(own) for entry in yaml.safe_load(block) if isinstance(entry, dict)]
+    assert [entry for entry in entries if "hosts" not in entry and "ansible.builtin.import_playbook" not in entry] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_of_tasks_and_plays_begin_with_a_verb(page):
     blocks = "".join(BLOCK.findall(page.read_text(encoding="utf-8")))

@@ -131,9 +131,6 @@ def test_a_runtime_of_another_directory_does_not_count(effects_host):
     assert effects_host.classes(want("b", priority=5)) == [("create", SAFE)]
 
 
-# ---- networks, and their addresses
-
-
 # ---- plugins
 
 
