@@ -195,6 +195,18 @@ def test_a_declared_network_that_no_runtime_uses_is_tried_as_well(node):
     assert [(row["network"], row["runtime"], row["level"]) for row in failing] == [("spoilt", "", "warning")]
 
 
+def test_a_plugin_that_was_overwritten_is_the_cause_in_a_network_that_no_runtime_uses_as_well(node):
+    sh(f"rm {broken.BIN_DIR}/tuning")
+    node.host.run("cni_plugins", src=str(node.old), remote_src=True, plugins=["tuning"])
+    conflist = {"cniVersion": "1.0.0", "plugins": [broken.bridge(), {"type": "tuning"}]}
+    node.host.run("cni_conf", networks=[{"name": "spoilt", "conflist": conflist}])
+    shutil.copy("/bin/true", broken.BIN_DIR / "tuning")
+    obstacles = node.readiness()["obstacles"]
+    remedies = [row["remedy"] for row in obstacles if (row["code"], row["network"]) == ("add_fails", "spoilt")]
+    assert remedies
+    assert all(f"install {broken.BIN_DIR}/tuning again" in remedy for remedy in remedies), obstacles
+
+
 def test_loopback_is_in_use(node):
     refused = node.host.fail("cni_plugins", plugins=["loopback"], state="absent", force=False)
     assert refused["code"] in ("plugin_in_use", "foreign_file")

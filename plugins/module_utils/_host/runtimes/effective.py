@@ -117,7 +117,7 @@ class Effective:
 
     def _requirement(self, runtime: Runtime, plugin: str, network: BuiltIn) -> Dict[str, Any]:
         try:
-            versions = self.binaries_of(runtime).ask(plugin)[1]
+            versions = self.binaries_in(runtime.bin_dirs).ask(plugin)[1]
         except HostError as error:
             return {"plugin": plugin, "code": error.code, "problem": error.msg}
         if network.cni_version in versions:
@@ -293,7 +293,7 @@ class Effective:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        verdict = judge(runtime, files, partial(self._ask, self.binaries_of(runtime)), self._folder_of)
+        verdict = judge(runtime, files, partial(self._ask, self.binaries_in(runtime.bin_dirs)), self._folder_of)
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through
@@ -318,9 +318,9 @@ class Effective:
             files.sort(key=lambda file: os.fsencode(file.path))
         return files
 
-    def binaries_of(self, runtime: Runtime) -> Binaries:
-        """Return the plugins that it finds."""
-        return self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
+    def binaries_in(self, bin_dirs: Sequence[str]) -> Binaries:
+        """Return the plugins that are found in *bin_dirs*."""
+        return self._binaries.setdefault(tuple(bin_dirs), Binaries(bin_dirs, self._view))
 
     def _ask(self, binaries: Binaries, plugin: str) -> Sequence[str]:
         try:

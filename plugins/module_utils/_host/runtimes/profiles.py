@@ -7,7 +7,7 @@ Sources are named as file:function of the project's repository; docs/runtimes.md
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..kinds import HOST_LOCAL
 
@@ -48,7 +48,7 @@ class BuiltIn(NamedTuple):
     cni_version: str
     plugins: Tuple[str, ...]
     purpose: str
-    chain: Sequence[Mapping[str, Any]] = ()
+    chain: Sequence[Dict[str, Any]] = ()
     rules: Sequence[Sequence[str]] = ()
 
 

@@ -86,7 +86,7 @@ class Readiness:
         self, effective: Effective, runtimes: Sequence[Runtime], bin_dirs: Sequence[str], timeout: float = ANSWER
     ) -> None:
         self._effective = effective
-        self.binaries_of = effective.binaries_of
+        self.binaries_in = effective.binaries_in
         self._runtimes = runtimes
         self._timeout = timeout
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
@@ -133,7 +133,7 @@ class Readiness:
         for network, level in self._used(runtime):
             observation = self._observations[repr(self._subject(runtime, network))]
             of_network = list(NetworkCauses(self, runtime, network).find())
-            binaries, file = self.binaries_of(runtime), network.file.path
+            binaries, file = self.binaries_in(runtime.bin_dirs), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
             status.append((network, answer))
             # A runtime that does not understand the network's version never asks.
@@ -173,7 +173,8 @@ class Readiness:
         """Yield what is wrong with declared networks that no container gets without naming them."""
         for network in self._others:
             subject = self._subject(self._users.get(network.file.path), network)
-            yield from shown_by(self._observations[repr(subject)], network, False)
+            seen, binaries = self._observations[repr(subject)], self.binaries_in(subject.bin_dirs)
+            yield from shown_by(seen, network, False, _replaced(seen, network, binaries))
 
     @cached_property
     def _observations(self) -> Dict[str, Observation]:
@@ -183,8 +184,7 @@ class Readiness:
 
     def _subject(self, runtime: Optional[Runtime], network: Network) -> Subject:
         bin_dirs = runtime.bin_dirs if runtime else dict.fromkeys(self.other_dirs)
-        own = runtime.built_in if runtime else None
-        rules = own.rules if own is not None and own.name == network.name else ()
+        rules = runtime.built_in.rules if runtime and runtime.built_in and runtime.built_in.name == network.name else ()
         return Subject(network.name, network.version or "0.1.0", network.plugins, tuple(bin_dirs), rules)
 
     def conflicts_of(self, runtime: Runtime, network: Network) -> List[Finding]:
@@ -195,7 +195,7 @@ class Readiness:
             files = self._effective.files_of(runtime)
             view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
             view.at_each = True
-            problems = directory_problems(view, self.binaries_of(runtime))
+            problems = directory_problems(view, self.binaries_in(runtime.bin_dirs))
             self._conflicts[place] = [found for found in problems if found.code in _CONFLICTS]
         return [found for found in self._conflicts[place] if found.file == network.file.path]
 
@@ -270,7 +270,7 @@ class Readiness:
         explained, network = False, _built_by(runtime)
         if runtime.name == "nomad-bridge" and runtime.release >= FIRST_RELEASE:
             yield from not_fingerprinted(built_in.plugins, runtime.bin_dirs)
-        binaries = self.binaries_of(runtime)
+        binaries = self.binaries_in(runtime.bin_dirs)
         for plugin in built_in.plugins:
             for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
                 text = f"{found.what}, and {runtime.name} runs it for {built_in.purpose}"
@@ -278,7 +278,8 @@ class Readiness:
                 explained = explained or found.level == ERROR
                 yield found._replace(what=text, remedy=remedy, network=built_in.name)
         if network is not None:
-            yield from shown_by(self._observations[repr(self._subject(runtime, network))], network, explained)
+            seen = self._observations[repr(self._subject(runtime, network))]
+            yield from shown_by(seen, network, explained, _replaced(seen, network, binaries))
 
     @staticmethod
     def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
@@ -297,8 +298,7 @@ def _built_by(runtime: Runtime) -> Optional[Network]:
     built_in, verdict = runtime.profile.own_network or runtime.built_in, runtime.verdict
     if built_in is None or not built_in.chain or verdict.network is None or verdict.file:
         return None
-    plugins = [dict(plugin) for plugin in built_in.chain]
-    return Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, plugins)
+    return Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, built_in.chain)
 
 
 def not_loaded(runtime: Runtime, refusal: str) -> Finding:
@@ -421,7 +421,7 @@ class NetworkCauses:
         self.readiness = readiness
         self.runtime = runtime
         self.network = network
-        self.binaries = readiness.binaries_of(runtime)
+        self.binaries = readiness.binaries_in(runtime.bin_dirs)
         self.plugins: List[Dict[str, Any]] = list(network.plugins)
         self.version = network.version or "0.1.0"
 
