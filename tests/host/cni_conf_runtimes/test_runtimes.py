@@ -11,19 +11,9 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
 
-APPS = {
-    "name": "pwcapps",
-    "conflist": {
-        "cniVersion": "0.4.0",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "pwcapps0",
-                "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.98.0.0/24"}]]},
-            }
-        ],
-    },
-}
+IPAM = {"type": "host-local", "ranges": [[{"subnet": "10.98.0.0/24"}]]}
+BRIDGE = {"type": "bridge", "bridge": "pwcapps0", "ipam": IPAM}
+APPS = {"name": "pwcapps", "conflist": {"cniVersion": "0.4.0", "plugins": [BRIDGE]}}
 CONF_DIR = Path("/etc/cni/net.d")
 
 
@@ -142,3 +132,24 @@ def test_podman_is_asked_by_network_inspect_once_it_has_run(host, runtimes):
         assert host.run("cni_conf", networks=[APPS], runtime=["podman"])["confirmed"] is None
     finally:
         databases.with_name("aside").rename(databases)
+
+
+def test_podmans_network_in_memory_is_tried_as_podman_makes_it(host, runtimes):
+    leases, dropped = Path("/var/lib/cni/networks/pwcmemory"), Path("/etc/containers/containers.conf.d/91.conf")
+    sh(f"mkdir -p {leases} {dropped.parent}")
+    dropped.write_text('[network]\ndefault_network = "pwcmemory"\ndefault_subnet = "10.98.9.0/30"\n')
+
+    def told():
+        rows = host.run("cni_info", gather=["readiness"])["readiness"]["obstacles"]
+        return [(row["code"], row["network"]) for row in rows if (row["runtime"], row["level"]) == ("podman", "error")]
+
+    try:
+        assert told() == []
+        assert "10.98.9.2/30" in sh("podman run --rm localhost/podwire:1 ip address")
+        (leases / "10.98.9.2").write_text("dead\r\neth0")
+        assert told() == [("pool_full", "pwcmemory")]
+        with pytest.raises(AssertionError, match="no IP addresses available in range set"):
+            sh("podman run --rm localhost/podwire:1 ip address")
+    finally:
+        dropped.unlink()
+        sh(f"rm -r {leases}; ip link delete cni-podman0 2>/dev/null || true")

@@ -86,10 +86,10 @@ class Nomad(Runtime):
         bridge = Runtime("nomad-bridge", named.version, named.found)
         with named.read_settings():
             client = named._read()
+            bridge.bin_dirs = list(named.bin_dirs)
             bridge.profile = bridge.profile._replace(built_in=network_of_bridge(client))
-            bridge.bin_dirs, bridge.default_network = list(named.bin_dirs), "nomad" if named.reads else ""
         bridge.notes, bridge.reads, bridge.pid = list(named.notes), named.reads, named.pid
-        bridge.findings, bridge.config = named.findings, named.config
+        bridge.findings, bridge.config, bridge.default_network = named.findings, named.config, "nomad"
         return [named, bridge]
 
     def _read(self) -> Dict[str, Any]:

@@ -18,6 +18,7 @@ from ..kinds import HOST_LOCAL, member_of, object_of, text_of
 from ..processes import Process
 from . import reading
 from .cri import CriStatus
+from .profiles import BuiltIn
 from .runtime import Keys, Runtime
 from .settings import FileChange, RuntimeSettings
 from .toml import rendered
@@ -82,6 +83,9 @@ class Podman(Runtime):
         if self.reads:
             self.take(network)
             self.databases = os.path.join(_root(), "libpod")
+            subnet = reading.text_of_key(network, "default_subnet") or "10.88.0.0/16"
+            own = f"{self.profile.own}, {subnet}"
+            self.profile = self.profile._replace(own=own, own_network=network_in_memory(subnet))
 
     def _without_cni(self) -> str:
         """Return why it has no CNI."""
@@ -168,6 +172,17 @@ class Podman(Runtime):
         text += f"network_config_dir = {rendered(desired.conf_dir)}\n"
         text += f"cni_plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
         return self.drop_in(desired, text)
+
+
+def network_in_memory(subnet: str) -> BuiltIn:
+    """Return the default network if no file has it (libnetwork/cni: createDefaultNetwork)."""
+    routes = [{"dst": "::/0" if ":" in subnet else "0.0.0.0/0"}]
+    ipam = {"type": HOST_LOCAL, "ranges": [[{"subnet": subnet}]], "routes": routes}
+    chain: Sequence[Dict[str, Any]] = (
+        {"type": "bridge", "bridge": "cni-podman0", "isGateway": True, "ipMasq": True, "ipam": ipam},
+        *({"type": "portmap", "capabilities": {"portMappings": True}}, {"type": "firewall"}, {"type": "tuning"}),
+    )
+    return BuiltIn("podman", "0.4.0", (), "", chain)
 
 
 def settled() -> Tuple[str, str]:

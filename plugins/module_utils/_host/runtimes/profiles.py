@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from ..kinds import HOST_LOCAL
-
 CONTAINERD = "containerd"
 """Stands for the row of the installed version, or the newest row if none is installed."""
 
@@ -133,12 +131,6 @@ _RANCHER = (
 
 # containerd/go-cni opts.go:loadFromConfDir, containerd internal/cri/server/service_linux.go:cniLoadOptions
 _CONTAINERD = Profile(FIRST, ENDS, "no network config found in {}", built_in=_LO, unit="containerd")
-# containers/common libnetwork/cni/cni_conversion.go:createCNIConfigListFromNetwork, pkg/config/default.go
-_IPAM_OF_PODMAN = {"type": HOST_LOCAL, "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
-_OF_PODMAN = (
-    {"type": "bridge", "bridge": "cni-podman0", "isGateway": True, "ipMasq": True, "ipam": _IPAM_OF_PODMAN},
-    *({"type": "portmap", "capabilities": {"portMappings": True}}, {"type": "firewall"}, {"type": "tuning"}),
-)
 # go.mod of containerd at each tag
 _DISTRIBUTION = _CONTAINERD._replace(libcni=(((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1")), stands_for=CONTAINERD)
 # cri-o/ocicni pkg/ocicni/ocicni.go:loadNetworks; cri-o docs/crio.conf.5.md; go.mod at each tag
@@ -201,8 +193,7 @@ PROFILES: Dict[str, Profile] = {
         ),
         verified=RUN,
         default_network="podman",
-        own="podman creates it in memory: bridge cni-podman0, 10.88.0.0/16",
-        own_network=BuiltIn("podman", "0.4.0", (), "", _OF_PODMAN),
+        own="podman creates it in memory: bridge cni-podman0",
     ),
     # containerd/nerdctl pkg/netutil/store.go:fsRead, netutil.go:cniLoad, netutil_unix.go, pkg/defaults, pkg/labels
     "nerdctl": Profile(

@@ -99,8 +99,6 @@ class Readiness:
         self._users = {network.file.path: runtime for runtime, network, _level in used}
         self._others = [network for network in effective.declared() if network.file.path not in own]
         self._subjects = [self._subject(runtime, network) for runtime, network, _level in used]
-        for runtime, network in zip(runtimes, map(_built_by, runtimes)):
-            self._subjects += [self._subject(runtime, network)] if network else []
         self._subjects += [self._subject(self._users.get(other.file.path), other) for other in self._others]
 
     def rows(self) -> Dict[str, Any]:
@@ -144,7 +142,7 @@ class Readiness:
             of_network += shown_by(observation, network, explained, _replaced(observation, network, binaries))
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
         if runtime.name == "podman":
-            obstacles += self.pools.of_stopped(runtime.verdict.networks)
+            obstacles += self.pools.of_stopped([network for network, _level in self._used(runtime)])
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
         obstacles += self._untried(runtime)
@@ -249,16 +247,15 @@ class Readiness:
         """Return the networks of the runtime's containers, with the level of what is wrong with each."""
         verdict = runtime.verdict
         every = runtime.profile.choice == FIRST and not runtime.default_network
-        named = verdict.network is None
         return [
             (network, ERROR if every or network.name == verdict.network else WARNING)
-            for network in verdict.networks
-            if every or named or network.name == verdict.network or runtime.profile.choice == NAMED
+            for network in [*_built_by(runtime), *verdict.networks]
+            if every or verdict.network in (None, network.name) or runtime.profile.choice == NAMED
         ]
 
     def _untried(self, runtime: Runtime) -> List[Finding]:
         name = runtime.verdict.network
-        if name is None or _built_by(runtime) or name in (used.name for used, _level in self._used(runtime)):
+        if name is None or name in (used.name for used, _level in self._used(runtime)):
             return []
         text = f"it is not known whether the network {name!r} works: {runtime.name} builds it itself"
         found = obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)
@@ -267,19 +264,15 @@ class Readiness:
     def _built_in(self, runtime: Runtime) -> Iterator[Finding]:
         used = runtime.verdict.network is not None or runtime.profile.choice == OWN
         built_in = (runtime.built_in if used else None) or BuiltIn("", "", (), "")
-        explained, network = False, _built_by(runtime)
         if runtime.name == "nomad-bridge" and runtime.release >= FIRST_RELEASE:
             yield from not_fingerprinted(built_in.plugins, runtime.bin_dirs)
         binaries = self.binaries_in(runtime.bin_dirs)
-        for plugin in built_in.plugins:
+        # One whose chain is known is examined as those of files are.
+        for plugin in () if built_in.chain else built_in.plugins:
             for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
                 text = f"{found.what}, and {runtime.name} runs it for {built_in.purpose}"
                 remedy = found.remedy or "install plugins of a release that supports it"
-                explained = explained or found.level == ERROR
                 yield found._replace(what=text, remedy=remedy, network=built_in.name)
-        if network is not None:
-            seen = self._observations[repr(self._subject(runtime, network))]
-            yield from shown_by(seen, network, explained, _replaced(seen, network, binaries))
 
     @staticmethod
     def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
@@ -293,12 +286,12 @@ class Readiness:
             yield obstacle("network_not_ready", text, status.message, _log_of(runtime))
 
 
-def _built_by(runtime: Runtime) -> Optional[Network]:
-    """Return the network that a runtime builds itself, None if its containers do not use it, or it is not known."""
+def _built_by(runtime: Runtime) -> List[Network]:
+    """Return the network that a runtime builds itself, none if its containers do not use it, or it is not known."""
     built_in, verdict = runtime.profile.own_network or runtime.built_in, runtime.verdict
     if built_in is None or not built_in.chain or verdict.network is None or verdict.file:
-        return None
-    return Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, built_in.chain)
+        return []
+    return [Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, built_in.chain)]
 
 
 def not_loaded(runtime: Runtime, refusal: str) -> Finding:
@@ -370,7 +363,8 @@ def _failure(failed: Failure, network: Network) -> Finding:
     evidence = f"the plugin {failed.plugin} " + (f"returned the code {failed.code}" if failed.code else "gave no code")
     evidence = evidence if failed.plugin else f"no plugin of {', '.join(network.types)} was run for it"
     if failed.verb == "ADD":
-        return obstacle("add_fails", text, evidence, f"correct {network.file.path}, or what the plugin names")
+        remedy = f"correct {network.file.path or 'its configuration'}, or what the plugin names"
+        return obstacle("add_fails", text, evidence, remedy)
     code, level = ("check_unusable", INFO) if failed.verb == "CHECK" else ("del_failed", WARNING)
     return obstacle(code, text, evidence, "update the plugins, if the configuration is right", level)
 
@@ -479,7 +473,7 @@ class NetworkCauses:
         """Yield directories that plugins and libcni write to, and cannot."""
         stores = [os.path.join(data_dir, self.network.name) for data_dir in map(lease_dir, self.plugins) if data_dir]
         reasons: Dict[str, str] = {}
-        for path in [*stores, DEFAULT_DIR]:
+        for path in [*stores, os.path.join(DEFAULT_DIR, "results")]:
             reasons.setdefault(_read_only_or_full(path), path)
         for why, path in reasons.items():
             if why:

@@ -89,12 +89,15 @@ def test_podman_4_uses_cni_if_told_so(fake_host):
         "/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/usr/lib/cni"]\n'
     )
     fake_host.put(
-        "/etc/containers/containers.conf.d/50.conf", '[network]\nnetwork_config_dir = "/n"\ndefault_network = "d"\n'
+        "/etc/containers/containers.conf.d/50.conf",
+        '[network]\nnetwork_config_dir = "/n"\ndefault_network = "d"\ndefault_subnet = "fd00::/64"\n',
     )
     fake_host.put("/etc/containers/containers.conf.d/60.bak", '[network]\ndefault_network = "e"\n')
     runtime = podman(fake_host)
     assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/n", ["/usr/lib/cni"])
-    assert runtime.default_network == "d"
+    assert (runtime.default_network, runtime.profile.own.split()[-1]) == ("d", "fd00::/64")
+    ipam = runtime.profile.own_network.chain[0]["ipam"]
+    assert (ipam["ranges"], ipam["routes"]) == ([[{"subnet": "fd00::/64"}]], [{"dst": "::/0"}])
     assert runtime.notes == ["it uses CNI, because of network_backend"]
 
 

@@ -13,19 +13,14 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime
 
 LOOPBACK = ["containerd-1.6", "containerd-1.7", "containerd-2.0", "containerd-2.1", "k3s", "rke2", "microk8s", "k0s"]
 LOOPBACK += ["dockershim", "dockershim-1.9", "cri-dockerd", "buildkit"]
+POD = ("loopback", "bridge", "host-local")
+PLUGINS = {"kubenet": POD, "nomad-bridge": (*POD, "firewall", "portmap"), **dict.fromkeys(LOOPBACK, POD[:1])}
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)
 def test_who_needs_which_plugins(name):
     own = Runtime(name).built_in
-    if name in LOOPBACK:
-        assert own.plugins == ("loopback",)
-    elif name == "kubenet":
-        assert (own.plugins, own.cni_version) == (("loopback", "bridge", "host-local"), "0.1.0")
-    elif name == "nomad-bridge":
-        assert own.plugins == ("loopback", "bridge", "host-local", "firewall", "portmap")
-    else:
-        assert own is None
+    assert (own and own.plugins) == PLUGINS.get(name)
 
 
 @pytest.mark.parametrize("version, needed", [("1.6.20", True), ("1.7.24", True), ("2.0.0", False), ("2.1.9", False)])

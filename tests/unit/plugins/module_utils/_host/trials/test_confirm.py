@@ -195,6 +195,7 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(ready_host, mon
     found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
     ready_host.runtime = discover.class_of(name)(name, "4.3.1", found, str(ready_host.conf_dir), ["/opt/cni/bin"])
     vars(ready_host.runtime).update(pid=7, port=4646, databases="/var", settles=0.0, ask=ask, program=found)
+    ready_host.runtime.default_network = "fleet"
     assert ready_host.confirm() == (True, [])
     assert asked[0] == ["fleet"]
     told[0] = CriStatus(False, "network not found", ["other"])
