@@ -190,7 +190,7 @@ SOUND = {
         ip link set pwxgw1 up master pwxbr0; ip link set pwxgw0 up; ip address add 10.88.7.1/24 dev pwxgw0
         iptables -t nat -A POSTROUTING -s 10.88.7.0/24 -o {UPLINK} -j MASQUERADE
         # Else packets are seen by iptables on the bridge first, and no more when they leave.
-        sysctl -qw net.bridge.bridge-nf-call-iptables=0
+        sysctl -qew net.bridge.bridge-nf-call-iptables=0
         """,
         "1.0.0",
     ),
