@@ -105,6 +105,8 @@ def test_directories_that_the_runtime_never_searches_are_said(controller):
     lines = [line for line in bin_dir.stdout.splitlines() if "bin_dir_unused" in line]
     assert any("containerd" in line for line in lines)
     assert all("cni_bin_dirs" in line and "cni_runtime" in line for line in lines)
+    drift = controller.run("drift", cni_hosts="here", cni_report_dir=f"{controller.folder}/seen", **read)
+    assert [line for line in drift.stdout.splitlines() if "bin_dir_unused" in line and "containerd" in line]
 
 
 @pytest.mark.parametrize("name", [pytest.param("runtime", marks=pytest.mark.full), "host"])
