@@ -168,6 +168,7 @@ def test_confirmed_is_the_same_truth(node):
     again = node.host.run("cni_conf", **wanted)
     assert again["confirmed"] is False
     assert any("loopback" in text for text in again["warnings"])
+    assert node.host.run("cni_host", networks=wanted)["networks"]["confirmed"] is False
     refused = node.host.fail("cni_conf", ensure_effective="pods", **wanted)
     assert refused["code"] == "missing_plugin"
     smoke = node.host.fail("cni_smoke")
