@@ -137,8 +137,8 @@ def test_a_clean_host(fleet):
     assert report["status"] == "clean"
     assert report["counts"] == {"hosts": 1, "clean": 1, "drift": 0, "error": 0, "attention": 0}
     (plain,) = report["hosts"]
-    assert plain["steps"] == []
-    assert [row["network"] for row in plain["info"]["conf"]] == ["drift"]
+    assert (plain["steps"], [row["network"] for row in plain["info"]["conf"]]) == ([], ["drift"])
+    assert "missing_runtime" in [row["code"] for row in plain["info"]["readiness"]["obstacles"]]
     assert f'"The host is clean",\n        "{fleet.folder}/report/report.html"' in run.stdout
     assert re.search(r"(?m)^ok: \[plain\] => \(item=plain: clean\)$", run.stdout)
     # Nobody else reads a report.
