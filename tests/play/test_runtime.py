@@ -105,6 +105,11 @@ def test_directories_that_the_runtime_never_searches_are_said(controller):
     lines = [line for line in bin_dir.stdout.splitlines() if "bin_dir_unused" in line]
     assert any("containerd" in line for line in lines)
     assert all("cni_bin_dirs" in line and "cni_runtime" in line for line in lines)
+    first = "/etc/cni/net.d/05-first.conflist"
+    sh(f"sed s/pwrpods/first/ {controller.folder}/net.d/10-pwrpods.conflist > {first}")
+    beside = controller.run("bootstrap", "--check", cni_hosts="here", **read)
+    sh(f"rm {first}")
+    assert [line for line in beside.stdout.splitlines() if "not_effective" in line and first in line]
     drift = controller.run("drift", cni_hosts="here", cni_report_dir=f"{controller.folder}/seen", **read)
     assert [line for line in drift.stdout.splitlines() if "bin_dir_unused" in line and "containerd" in line]
 
