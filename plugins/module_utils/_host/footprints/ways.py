@@ -25,25 +25,25 @@ def diversions(
     spaces: Mapping[str, State], chains: Optional[FoundChains], own: Collection[ObjectKey], lost: Sequence[Difference]
 ) -> List[str]:
     """Return why packets go another way when what is *lost* is put back. *own*: what its owner has on the host."""
-    found = [phrase for one in lost for phrase in _ways(spaces.get(one.space, {}), one)]
-    tables = {one.key[:4] for one in lost if one.key[0] == CHAIN}
+    found = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference)]
+    tables = {difference.key[:4] for difference in lost if difference.key[0] == CHAIN}
     if chains is not None and any(_is_published(chains, own, key) for key in own if key[:4] in tables):
         found.append("its host port leads to another container")
     return list(dict.fromkeys(found))
 
 
-def _ways(state: State, one: Difference) -> Iterator[str]:
-    kind, was, now = str(one.key[0]), one.was, one.now
-    if kind == "vlan" and was["flags"] & _PVID:
-        others = (key for key, there in state.items() if key[:2] == one.key[:2] and there.value["flags"] & _PVID)
-        yield from (f"untagged packets of {key[1]} are in the VLAN {key[2]}" for key in others if key != one.key)
+def _ways(state: State, difference: Difference) -> Iterator[str]:
+    kind, was, now = str(difference.key[0]), difference.was, difference.now
+    if kind == "vlan" and was is not None and was["flags"] & _PVID:
+        others = (key for key, there in state.items() if key[:2] == difference.key[:2] and there.value["flags"] & _PVID)
+        yield from (f"untagged packets of {key[1]} are in the VLAN {key[2]}" for key in others if key != difference.key)
     if was is None or now is None:
         if now is not None:
             yield _USED
         elif kind == "route":
-            yield from _other_route(state, one)
+            yield from _other_route(state, difference)
         return
-    order = _STRICTER.get(str(one.key[-1]).rpartition("/")[2], "")
+    order = _STRICTER.get(str(difference.key[-1]).rpartition("/")[2], "")
     members = [member for member in _MEMBERS.get(kind, ()) if now.get(member)]
     if (
         any(was.get(member, now[member]) != now[member] for member in members)
@@ -53,16 +53,16 @@ def _ways(state: State, one: Difference) -> Iterator[str]:
         yield _USED
 
 
-def _other_route(state: State, one: Difference) -> Iterator[str]:
+def _other_route(state: State, difference: Difference) -> Iterator[str]:
     """Yield a phrase if packets take another route to the same destination, which the lost one would come before."""
     others = sorted(
         (int(key[5]), str(key[7]), there.value["gw"])
         for key, there in state.items()
-        if key[0] == "route" and (*key[:5], key[6]) == (*one.key[:5], one.key[6])
+        if key[0] == "route" and (*key[:5], key[6]) == (*difference.key[:5], difference.key[6])
     )
     # Of equal routes, IPv4 takes the first, and IPv6 all.
-    least = int(one.key[5]) + (one.key[1] == socket.AF_INET)
-    if others and others[0][0] >= least and others[0][1:] != (one.key[7], one.was["gw"]):
+    least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET)
+    if others and others[0][0] >= least and others[0][1:] != (difference.key[7], difference.was["gw"]):
         yield f"packets go through {others[0][2] or others[0][1]}"
 
 

@@ -30,6 +30,7 @@ def of(key, was, now, *others):
         (PVID, TAGGED, TAGGED, []),
         (TAGGED, PVID, TAGGED, MAY),
         (PVID, UNTAGGED, PVID, IN_20 + MAY),
+        (None, PVID, TAGGED, MAY),
     ],
 )
 def test_a_port_is_not_taken_from_another_vlan(was, now, other, told):

@@ -1,5 +1,4 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-
 """Runtimes that are retired, but in use: kubelet with Docker, rkt, Mesos; and the agent of Amazon ECS."""
 
 from __future__ import annotations
