@@ -62,7 +62,7 @@ def _other_route(state: State, difference: Difference) -> Iterator[str]:
     )
     # Of equal routes, IPv4 takes the first, and IPv6 all.
     least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET)
-    if others and others[0][0] >= least and others[0][1:] != (difference.key[7], difference.was["gw"]):
+    if others and others[0][0] >= least and others[0][1:] != (difference.key[7], difference.was.get("gw")):
         yield f"packets go through {others[0][2] or others[0][1]}"
 
 
