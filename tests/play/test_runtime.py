@@ -96,7 +96,7 @@ def test_a_runtime_that_is_not_installed_is_refused(controller):
     assert result["code"] == "missing_runtime"
 
 
-def test_directories_that_the_runtime_never_searches_are_said(controller):
+def test_directories_that_the_runtime_never_searches_are_said(controller, generations):
     conf_dir = controller.run("bootstrap", "--check", cni_hosts="here", cni_networks=[NETWORK])
     [line] = [line for line in conf_dir.stdout.splitlines() if "conf_dir_unused" in line]
     assert f"{controller.folder}/net.d" in line and "cni_conf_dir" in line and "cni_runtime" in line
@@ -110,8 +110,16 @@ def test_directories_that_the_runtime_never_searches_are_said(controller):
     beside = controller.run("bootstrap", "--check", cni_hosts="here", **read)
     sh(f"rm {first}")
     assert [line for line in beside.stdout.splitlines() if "not_effective" in line and first in line]
-    drift = controller.run("drift", cni_hosts="here", cni_report_dir=f"{controller.folder}/seen", **read)
-    assert [line for line in drift.stdout.splitlines() if "bin_dir_unused" in line and "containerd" in line]
+    read["cni_report_dir"], release = f"{controller.folder}/seen", {"cni_plugins_remote_src": True}
+    release["cni_plugins_src"] = str(generations["old"])
+    for playbook in ("drift", "remediate --check", "upgrade --check", "smoke --check"):
+        options = release if "upgrade" in playbook else {}
+        if "smoke" in playbook:
+            sh(f"cp {controller.folder}/net.d/10-pwrpods.conflist /etc/cni/net.d/")
+        seen = controller.run(*playbook.split(), cni_hosts="here", **read, **options)
+        lines = [line for line in seen.stdout.splitlines() if "bin_dir_unused" in line and "containerd" in line]
+        assert lines, seen.stdout
+    sh("rm /etc/cni/net.d/10-pwrpods.conflist")
 
 
 @pytest.mark.parametrize("name", [pytest.param("runtime", marks=pytest.mark.full), "host"])

@@ -171,6 +171,11 @@ def test_an_upgrade_and_the_way_back(upgrade, install, generations, tmp_path):
         assert re.fullmatch(
             "upgraded( to 1.9.1)? by upgrade; the inventory (says 1.1.1|has an older one)", step["reason"]
         )
+    # The first command of the report would undo the upgrade, and says what that costs.
+    page = re.sub("<[^>]+>", "", (tmp_path / "report.html").read_text())
+    first = re.search(r"Repair 1 host: (.+?)\s*ansible-playbook (.*)", page)
+    assert first is not None and page.index("ansible-playbook") == first.start(2) - len("ansible-playbook ")
+    assert first[1] == "containers lose their networks for a moment" and "cni_remediate_classes" in first[2]
 
     back = upgrade(cni_plugins_src=str(old))
     # The canary is first; the second, which is the same machine, has nothing left to do.
