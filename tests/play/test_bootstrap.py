@@ -207,6 +207,18 @@ def test_the_outcome_has_the_warnings_of_hosts(controller, generations):
     assert line.strip().startswith('"here: [host_overlap]')
 
 
+def test_a_failed_download_is_told_in_few_words_and_without_consequences(controller, generations):
+    controller = controller(site(generations["new"]))
+    source = {"cni_plugins_src": "https://192.0.2.1/cni-plugins.tgz", "cni_plugins_checksum": "sha256:" + 64 * "0"}
+    source["cni_plugins_remote_src"] = False
+    run = controller.run("bootstrap", status=2, cni_hosts="here", **source)
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("fatal: [here]")]
+    assert '"code": "download_failed"' in line
+    # With an empty result of each other section.
+    assert len(line) <= 1_500
+    assert "missing_plugin" not in run.stdout + run.stderr
+
+
 def test_several_networks_in_a_pod(controller, generations):
     controller = controller(site(generations["new"], pods=True))
     pods = Path("/etc/cni/multinet/net.d")
