@@ -35,37 +35,6 @@ def test_examples_of_the_operators(operator, before, after):
     assert mutants_of(before, operator) == [after]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        'def f():\n    """Text."""\n',
-        "def f():\n    import os\n",
-        "def f():\n    pass\n",
-        # Without it, nothing can be imported.
-        "x = 1\n",
-    ],
-)
-def test_statements_that_stay(code):
-    assert mutants_of(code, mutation.RemoveStatement) == []
-
-
-@pytest.mark.parametrize("code", ["def f(a: int | str) -> int | str: ...\n", "a: int | str\n"])
-def test_types_are_not_mutated(code):
-    assert mutants_of(code) == []
-
-
-def test_a_sample(tmp_path):
-    file = tmp_path / "x.py"
-    file.write_text("def f(a, b):\n    c = a + b\n    d = a - b\n    return c * d\n")
-    chosen, total = mutation.choose([file], 3, seed=1)
-    # Three operators, two assignments, one value.
-    assert (len(chosen), total) == (3, 6)
-    assert [code for _mutant, code in chosen] == [code for _mutant, code in mutation.choose([file], 3, seed=1)[0]]
-    assert len({code for _mutant, code in mutation.choose([file], 99, seed=1)[0]}) == 6
-    samples = {tuple(code for _mutant, code in mutation.choose([file], 3, seed=seed)[0]) for seed in range(9)}
-    assert len(samples) > 1
-
-
 @pytest.fixture
 def collection(tmp_path, monkeypatch):
     """A collection with one room and one test, and no namespaces."""
@@ -111,10 +80,3 @@ def test_tests_that_fail_without_a_mutant(collection):
     test.write_text("def test_keep():\n    assert False\n")
     with pytest.raises(SystemExit, match="fail without a mutant"):
         mutation.main(["words"])
-
-
-def test_a_mutant_that_takes_too_long_is_killed(collection):
-    test = collection / mutation.TESTS / "_host" / "words" / "test_keep.py"
-    test.write_text("import time\ndef test_keep():\n    time.sleep(3)\n")
-    assert mutation.run_tests(Path.cwd(), [str(test)], timeout=60)
-    assert not mutation.run_tests(Path.cwd(), [str(test)], timeout=2)
