@@ -11,7 +11,18 @@ from collections import defaultdict
 from typing import Any, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..module_utils._host.addresses import objects_in, packed
-from ..module_utils._host.kinds import HOST_LOCAL, INTERFACE, bridge_of, kind_of, member_of, object_of, text_of
+from ..module_utils._host.kinds import (
+    HOST_LOCAL,
+    INTERFACE,
+    bridge_of,
+    forwards,
+    kind_of,
+    lower_of,
+    member_of,
+    object_of,
+    text_of,
+    vlan_of,
+)
 from ..module_utils._host.netlink import MAIN_TABLE
 from ..module_utils._host.ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
 
@@ -115,7 +126,7 @@ class HostNetworks:
     def _use(self, network: str, plugin: Mapping[str, Any], drifts: bool) -> HostNetwork:
         link = self._links.get(self._below(plugin), {})
         shared = self.is_on_lan(plugin)
-        vlan = _number(plugin, "vlanid") or _number(plugin, "vlan")
+        vlan = vlan_of(plugin)
         ipam = object_of(plugin, "ipam")
         ranges = ranges_of(ipam) if text_of(ipam, "type") == HOST_LOCAL else []
         static = _interfaces(text_of(row, "address") for row in _rows(ipam, "addresses"))
@@ -146,13 +157,9 @@ class HostNetworks:
     def _below(self, plugin: Mapping[str, Any]) -> str:
         """Return the interface of the host below those of containers, "" for none."""
         # The host routes to containers of ipvlan's other modes.
-        if member_of(plugin, "linkincontainer") is True or text_of(plugin, "mode") in ("l3", "l3s"):
+        if text_of(plugin, "mode") in ("l3", "l3s"):
             return ""
-        kind = kind_of(plugin)
-        name = bridge_of(plugin) or text_of(plugin, kind.parent or "bridge")
-        if name or not kind.default_parent:
-            return name
-        return self._default
+        return bridge_of(plugin) or lower_of(plugin, lambda: self._default)
 
     def _leads_out(self, name: str, link: Mapping[str, Any], plugin: Mapping[str, Any]) -> bool:
         if kind_of(plugin).parent and link.get("kind") != "bridge":
@@ -172,7 +179,7 @@ class HostNetworks:
 
 def _has_router_outside(plugin: Mapping[str, Any]) -> bool:
     """Tell whether containers on a bridge of which nothing else is known have a router that is not their host."""
-    if any(member_of(plugin, key) is True for key in ("isgateway", "isdefaultgateway", "ipmasq")):
+    if forwards(plugin) or member_of(plugin, "ipmasq") is True:
         return False
     ipam = object_of(plugin, "ipam")
     parts = [entry for _pointer, entries in range_sets(ipam) for entry in entries]

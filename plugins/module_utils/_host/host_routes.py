@@ -12,7 +12,7 @@ from typing import Any, Iterable, List, Mapping, Optional, Tuple
 
 from ..libcni.gojson import fold
 from . import netlink
-from .kinds import KINDS, member_of, object_of, text_of
+from .kinds import KINDS, forwards, member_of, object_of, text_of
 
 _BY_ROUTER = 9
 _FORWARDING = "/proc/sys/net/ipv6/conf/all/forwarding"
@@ -66,8 +66,7 @@ def explain_uplinks(uplinks: Iterable[str]) -> str:
 
 
 def _forwards_ipv6(plugin: Mapping[str, Any], capability_args: Mapping[str, Any], ip: str) -> bool:
-    is_gateway = True in (member_of(plugin, "isgateway"), member_of(plugin, "isdefaultgateway"))
-    if not (text_of(plugin, "type") == "ptp" or (text_of(plugin, "type") == "bridge" and is_gateway)):
+    if not forwards(plugin):
         return False
     ipam, capabilities = object_of(plugin, "ipam"), object_of(plugin, "capabilities")
     kind = text_of(ipam, "type")

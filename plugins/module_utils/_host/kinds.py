@@ -7,7 +7,7 @@ Source: the configuration structs of the reference plugins (plugins/main, meta a
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from ..libcni import gojson
 from .addresses import DEFAULT_DATA_DIR
@@ -97,7 +97,7 @@ KINDS: Dict[str, PluginKind] = {
         alone=True,
         outside=True,
     ),
-    "ovs": PluginKind(outside=True, reference=False),
+    "ovs": PluginKind(parent="bridge", outside=True, reference=False),
     "portmap": PluginKind({"backend": None, "markMasqBit": 13, "externalSetMarkChain": None}, META, rules=True),
     "ptp": PluginKind(_MASQUERADING, INTERFACE, alone=True, rules=True),
     "sbr": PluginKind({"table": None}, META, inside=True),
@@ -135,7 +135,39 @@ def kind_named(plugin_type: str) -> PluginKind:
 
 def bridge_of(plugin: Mapping[str, Any]) -> str:
     """Return the bridge of a plugin of the type bridge, "" for any other plugin."""
-    return (text_of(plugin, "bridge") or "cni0") if text_of(plugin, "type") == "bridge" else ""
+    return set_or_default(plugin, "bridge") if text_of(plugin, "type") == "bridge" else ""
+
+
+def forwards(plugin: Mapping[str, Any]) -> bool:
+    """Tell whether the host is the router of the containers of *plugin*, whose ADD switches forwarding on."""
+    if text_of(plugin, "type") != "bridge":
+        return text_of(plugin, "type") == "ptp"
+    # isDefaultGateway implies isGateway, which has no effect without addresses (bridge.go: cmdAdd).
+    is_gateway = True in (member_of(plugin, "isgateway"), member_of(plugin, "isdefaultgateway"))
+    return is_gateway and text_of(object_of(plugin, "ipam"), "type") != ""
+
+
+def lower_of(plugin: Mapping[str, Any], way_out: Callable[[], str] = str) -> str:
+    """Return the interface of the host under the container's one, "" for none; *way_out*: that of the default route."""
+    kind = kind_of(plugin)
+    if not kind.parent or member_of(plugin, "linkincontainer") is True:
+        return ""
+    return text_of(plugin, kind.parent) or (way_out() if kind.default_parent else "")
+
+
+def vlan_of(plugin: Mapping[str, Any]) -> int:
+    """Return the ID of the VLAN that containers of *plugin* are in, 0 for none."""
+    vlan = member_of(plugin, "vlanid" if text_of(plugin, "type") == "vlan" else "vlan")
+    return vlan if isinstance(vlan, int) and not isinstance(vlan, bool) else 0
+
+
+def delegate_of(plugin: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the plugin that *plugin* runs instead of itself, an empty object for none."""
+    delegate = object_of(plugin, "delegate")
+    if text_of(plugin, "type") == "flannel":
+        delegate = {"type": "bridge", **delegate}
+        put_member(delegate, "ipam", {"type": HOST_LOCAL, **object_of(delegate, "ipam")})
+    return delegate
 
 
 def lease_dir(plugin: Mapping[str, Any], default: str = DEFAULT_DATA_DIR) -> str:
@@ -154,6 +186,11 @@ def text_of(data: Mapping[str, Any], key: str) -> str:
     """Return the text of a member, "" if it is anything else. *key* is in lowercase."""
     value = member_of(data, key)
     return value if isinstance(value, str) else ""
+
+
+def set_or_default(plugin: Mapping[str, Any], name: str) -> str:
+    """Return the text of a member of *plugin*, or else its default in the table."""
+    return text_of(plugin, gojson.fold(name)) or str((kind_of(plugin).moving or {})[name])
 
 
 def object_of(data: Mapping[str, Any], key: str) -> Dict[str, Any]:

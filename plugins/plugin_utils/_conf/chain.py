@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
+from ...module_utils._host.kinds import object_of, text_of
 from ...module_utils._host.problems import ERROR, WARNING
 from .fault import Fault
 from .formats import Network, cidr, ip
@@ -23,22 +24,17 @@ def plugin_findings(plugin: dict[str, Any], partial: bool) -> Iterator[Fault]:
     *partial*: another plugin adds what is missing.
     """
     yield from _ips(plugin)
-    if plugin.get("type") == "bridge" and not partial and not _ipam_type(plugin):
+    if plugin.get("type") == "bridge" and not partial and not text_of(object_of(plugin, "ipam"), "type"):
         yield from _without_ipam(plugin)
     rule = _PLUGINS.get(plugin.get("type", ""))
     if rule is not None:
         yield from rule(plugin)
 
 
-def _ipam_type(plugin: dict[str, Any]) -> Any:
-    # This also runs if ipam is invalid.
-    ipam = plugin.get("ipam")
-    return ipam.get("type") if isinstance(ipam, dict) else None
-
-
 def _ips(plugin: dict[str, Any]) -> Iterator[Fault]:
     """Yield addresses to assign that the IPAM plugin cannot read."""
-    kind = _ipam_type(plugin)
+    # This also runs if ipam is invalid.
+    kind = text_of(object_of(plugin, "ipam"), "type")
     for place in (("runtimeConfig", "ips"), ("args", "cni", "ips")) if kind in ("host-local", "static") else ():
         value: Any = plugin
         for key in place:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ...module_utils._host.kinds import INTERFACE, UNKNOWN_KIND, kind_of
+from ...module_utils._host.kinds import INTERFACE, UNKNOWN_KIND, bridge_of, forwards, kind_of, object_of
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
@@ -233,7 +233,7 @@ def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
 def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user: str) -> Iterator[Fault]:
     addresses = ipam.get("addresses", [])
     # These replace the configured addresses.
-    replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
+    replaced = _handed_over(plugin, "ips") or bool(object_of(object_of(plugin, "args"), "cni").get("ips"))
     if not addresses and not replaced:
         yield _no_address(user)
     families: list[int] = [cidr(entry["address"]).version for entry in addresses]
@@ -257,7 +257,7 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Version, user
     if plugin.get("type") == "ptp":
         yield from _without_gateway(addresses, plugin)
     subnets = [] if replaced else [cidr(entry["address"]) for entry in addresses]
-    if plugin.get("type") == "bridge" and (plugin.get("isGateway") or plugin.get("isDefaultGateway")):
+    if bridge_of(plugin) and forwards(plugin):
         for subnet in subnets:
             gateways.setdefault(subnet.version, subnet.network_address + 1)
     yield from _routes(ipam, plugin, subnets, gateways, version)
@@ -284,12 +284,6 @@ def _no_address(user: str) -> Fault:
     return Fault(INFO, "static_no_address", text)
 
 
-def _args(plugin: dict[str, Any]) -> dict[str, Any]:
-    args = plugin.get("args")
-    cni = args.get("cni") if isinstance(args, dict) else None
-    return cni if isinstance(cni, dict) else {}
-
-
 def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) -> Iterator[Fault]:
     """Yield where ptp gets an address without the gateway that it assigns to the host end."""
     rule = "ptp assigns the gateway to the host end of the veth, and every ADD fails without one"
@@ -298,7 +292,7 @@ def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) ->
             address = entry["address"]
             text = f'static: {address} has no gateway; {rule}: write "gateway" beside it'
             yield Fault(ERROR, "schema", text, ("addresses", index))
-    if _args(plugin).get("ips"):
+    if object_of(object_of(plugin, "args"), "cni").get("ips"):
         text = f"static: args.cni.ips replaces the addresses, and has no gateways; {rule}: write addresses instead"
         yield Fault(ERROR, "schema", text)
     elif _handed_over(plugin, "ips"):

@@ -15,7 +15,7 @@ from ..errors import HostError
 from ..footprints.object_kinds import summarize
 from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
-from ..kinds import member_of, text_of
+from ..kinds import kind_of, lower_of
 from ..netns import Netns, Seen, look_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
@@ -461,12 +461,9 @@ def _is_same(one: NetworkConfigList, other: NetworkConfigList) -> bool:
 
 def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:
     """Raise HostError ``master_missing`` where DEL would succeed and ADD would not."""
-    # Imported late: needed only if something is attached again.
-    from ..kernel.links import STACKED
-
     for plugin in config.plugins:
-        master = text_of(plugin.network, "master")
-        if plugin.type not in STACKED or not master or member_of(plugin.network, "linkincontainer"):
+        master = lower_of(plugin.network)
+        if not master or kind_of(plugin.network).parent != "master":
             continue
         device = next((link for link in netlink.links().values() if link.name == master), None)
         if device is None or not device.up:

@@ -32,7 +32,7 @@ from ..footprints.recorder import (
 from ..footprints.state import LeaseStore
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
-from ..kinds import IFNAME, REFERENCE, bridge_of, lease_dir, member_of, text_of, tuned_sysctls
+from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of, tuned_sysctls
 from ..netns import Netns, apart, same, seen_here, visit
 from .attached import Attached
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
@@ -271,9 +271,8 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
     plugins = [plugin.network for plugin in attached.config.plugins]
     reference = REFERENCE.issuperset(types_of(plugins))
     bridges = [plugin for plugin in plugins if bridge_of(plugin)]
-    is_gateway = any(member_of(plugin, name) for plugin in bridges for name in ("isgateway", "isdefaultgateway"))
+    is_gateway = any(map(forwards, bridges))
     families = {":" in address for address in attached.ips}
-    forwards = is_gateway or any(text_of(plugin, "type") == "ptp" for plugin in plugins)
     named = [name for kind, name in interface_sysctls_set_by(attached.config, attached.key.ifname)]
     return Party(
         attached.key,
@@ -283,7 +282,7 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
         result_gateways(attached.result) if is_gateway or not reference else (),
         _UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
         {*_INTERFACE_SYSCTLS, *named} if reference else None,
-        [name for name, is_six in zip(SWITCHES, (False, True)) if forwards and is_six in families],
+        [name for name, is_six in zip(SWITCHES, (False, True)) if any(map(forwards, plugins)) and is_six in families],
         not reference,
     )
 

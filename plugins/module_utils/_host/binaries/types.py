@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from ..kinds import member_of, object_of, put_member, text_of
+from ..kinds import delegate_of, member_of, object_of, text_of
 
 MULTINET = "podwire-multinet"
 """The collection's own plugin for several networks in a pod."""
@@ -26,12 +26,9 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     ipam = text_of(object_of(plugin, "ipam"), "type")
     if ipam:
         named.append((pointer + "/ipam/type", ipam))
-    delegate = object_of(plugin, "delegate")
-    if plugin_type == "flannel":
-        # For flannel's defaults, the pointer names the place to write to change them.
-        delegate = dict({"type": "bridge"}, **delegate)
-        put_member(delegate, "ipam", dict({"type": "host-local"}, **object_of(delegate, "ipam")))
+    delegate = delegate_of(plugin)
     if delegate:
+        # For flannel's defaults, the pointer names the place to write to change them.
         named.extend(named_plugins(delegate, pointer + "/delegate"))
     return named
 

@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tu
 
 from ..errors import HostError
 from ..host_routes import explain_uplinks, uplinks_of_routers
-from ..kinds import kind_of, member_of, object_of, text_of
+from ..kinds import delegate_of, kind_of, member_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, Finding
 from ..ranges import Interface, Subnet
@@ -243,7 +243,7 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Finding]:
     """Yield the missing interfaces that networks are put on, except *made*, which networks create."""
     for file in view.loaded():
         for index, (path, pointer, plugin) in enumerate(view.chain(file)):
-            for place, part in ((pointer, plugin), (pointer + "/delegate", object_of(plugin, "delegate"))):
+            for place, part in ((pointer, plugin), (pointer + "/delegate", delegate_of(plugin))):
                 kind, name = text_of(part, "type"), text_of(part, "master")
                 if kind_of(part).parent != "master" or member_of(part, "linkincontainer") is True:
                     continue

@@ -15,7 +15,7 @@ from ..commands import find_command, run_command
 from ..errors import HostError
 from ..firewall.chains import FAMILIES, LEGACY, NFT, dump_iptables
 from ..firewall.tools import FIREWALLD
-from ..kinds import bridge_of, member_of, object_of, text_of
+from ..kinds import bridge_of, forwards, object_of, set_or_default, text_of
 from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
 from ..processes import is_running
@@ -26,8 +26,6 @@ _SYSTEM = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
 _NETWORKD = "/run/systemd/netif/state"
 _SYSCTL_CONF = "/etc/sysctl.conf"
 _ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
-# The default of the plugin firewall (plugins/meta/firewall/firewall.go).
-_ZONE = "trusted"
 _FORWARDING = {4: ("net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"), 6: ("net.ipv6.conf.all.forwarding",)}
 # What every interface of a container has in common, from the side of the host.
 _VETH = "veth0a1b2c3d"
@@ -75,10 +73,8 @@ def _links(plugins: Sequence[Mapping[str, object]]) -> Iterator[HostLink]:
 
 def _families(plugins: Sequence[Mapping[str, object]]) -> Set[int]:
     """Return the IP versions that the host has to forward for a network."""
-    routed = [
-        plugin for plugin in plugins if text_of(plugin, "type") == "ptp" or member_of(plugin, "isgateway") is True
-    ]
-    return {part.subnet.version for plugin in routed for part in ranges_of(object_of(plugin, "ipam"))}
+    parts = [part for plugin in filter(forwards, plugins) for part in ranges_of(object_of(plugin, "ipam"))]
+    return {part.subnet.version for part in parts}
 
 
 # ---- managers of interfaces
@@ -211,7 +207,7 @@ def _dotted(key: str) -> str:
 def _zone(plugin: Mapping[str, object]) -> Iterator[Finding]:
     if text_of(plugin, "backend") in ("iptables", "nftables") or not is_running(FIREWALLD):
         return
-    zone = text_of(plugin, "firewalldzone") or _ZONE
+    zone = set_or_default(plugin, "firewalldZone")
     if not any(os.path.exists(f"{folder}/{zone}.xml") for folder in _ZONES):
         text = f"firewalld has no zone {zone}, to which the plugin firewall adds the addresses of containers"
         evidence = f"no file {zone}.xml in {' or '.join(_ZONES)}"

@@ -8,7 +8,18 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 
 from ..confdir import ConfFile, drop_ins as drop_ins_of
 from ..hostview import HostView
-from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
+from ..kinds import (
+    bridge_of,
+    delegate_of,
+    forwards,
+    kind_of,
+    lease_dir,
+    lower_of,
+    member_of,
+    object_of,
+    text_of,
+    vlan_of,
+)
 from ..problems import ERROR, INFO, WARNING
 from ..ranges import Range, leases_in, range_of, range_sets, ranges_of
 
@@ -192,29 +203,18 @@ def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
     plugin = placed.plugin
     if text_of(plugin, "type") == "flannel":
         # By default, it delegates to bridge, with a subnet that it reads when it runs.
-        delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
-        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
+        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate_of(plugin)), uses)
         return
-    name = bridge_of(plugin)
-    vlan = _number(member_of(plugin, "vlan")) if name else 0
-    gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
-    if name:
-        # The gateway of a VLAN is on a separate interface above the bridge.
-        link, routed = f"{name}.{int(vlan)}" if vlan else name, gateway
-    else:
-        routed = not kind_of(plugin).outside
-        link = "" if routed else _lower(plugin)
-    pools = _pools(file, placed, link, routed)
+    name, gateway = bridge_of(plugin), forwards(plugin)
+    vlan = vlan_of(plugin)
+    # The gateway of a VLAN is on a separate interface above the bridge.
+    lower = name or lower_of(plugin)
+    link = f"{lower}.{vlan}" if lower and vlan else lower
+    pools = _pools(file, placed, link, gateway if name else not kind_of(plugin).outside)
     uses.pools.extend(pools)
     if name:
         force = member_of(plugin, "forceaddress") is True
         uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
-
-
-def _lower(plugin: Dict[str, Any]) -> str:
-    lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
-    vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
-    return f"{lower}.{int(vlan)}" if vlan else lower
 
 
 def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
@@ -230,7 +230,3 @@ def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool
                 place = f"{placed.pointer}/ipam{pointer}" + (f"/{index}" if pointer else "")
                 pools.append(Pool(file, placed.path, place, part, group, store, link, routed))
     return pools
-
-
-def _number(value: Any) -> int:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

@@ -11,7 +11,7 @@ from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..addresses import objects_in
 from ..confdir import read_go_json
-from ..kinds import META, kind_of, member_of, text_of
+from ..kinds import META, delegate_of, kind_of, member_of, object_of, text_of
 from ..problems import WARNING, Finding
 from ..secrets import mask, mask_text
 
@@ -19,8 +19,6 @@ Plugin = Dict[str, Any]
 # Members of every plugin: its own and its IPAM plugin's type, and what names addresses for single containers.
 _OF_ANY = dict.fromkeys(("type", "ipam", "args", "runtimeConfig"))
 _OF_NONE = ("name", "cniversion")
-# Objects with a type of their own, and what they are without one.
-_INNER: Dict[str, Plugin] = {"ipam": {}, "delegate": {"type": "bridge"}}
 
 
 def same_json(text: Optional[bytes], other: bytes) -> bool:
@@ -98,9 +96,9 @@ def _moving(plugin: Plugin) -> Dict[str, Tuple[str, bytes]]:
     for name, default in names.items():
         key = gojson.fold(name)
         value = member_of(plugin, key)
-        inner = _INNER.get(key) if kind.moving is not None else None
-        if inner is not None:
-            members = _moving({**inner, **value} if isinstance(value, dict) else inner)
+        # Objects with a type of their own.
+        if kind.moving is not None and key in ("ipam", "delegate"):
+            members = _moving(delegate_of(plugin) if key == "delegate" else object_of(plugin, key))
             states.update({f"{key}/{member}": state for member, state in members.items()})
             if "type" in members:
                 states[f"{key}/type"] = f"the type of {key}", members["type"][1]

@@ -29,7 +29,7 @@ from ..kernel.links import STACKED, NotInPlace, pack_kept
 from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, ObjectKey, State, device_of, read_objects
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
-from ..kinds import bridge_of, kind_of, member_of, text_of
+from ..kinds import bridge_of, forwards, kind_of, lower_of, text_of, vlan_of
 from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
 from ..netns import Netns, visit
 from .packets import OUTSIDE
@@ -324,9 +324,7 @@ class HostCopy:
         return peers
 
     def _parent(self, plugin: Mapping[str, Any]) -> str:
-        kind = kind_of(plugin)
-        default = self.way_out(socket.AF_INET) if kind.default_parent else ""
-        return (text_of(plugin, kind.parent) or default) if kind.parent else ""
+        return lower_of(plugin, lambda: self.way_out(socket.AF_INET))
 
     def unlike(self, plugin: Mapping[str, Any]) -> str:
         """Return why the interface that *plugin* builds on may refuse what its stand-in does not, "" if it may not."""
@@ -344,15 +342,15 @@ class HostCopy:
 
         And the ID of the VLAN that they are in there, 0 for none.
         """
-        name, vlan = "", member_of(plugin, "vlanid")
+        name, vlan = "", vlan_of(plugin)
         if kind_of(plugin).outside and text_of(plugin, "mode") not in ("l3", "l3s"):
             name = self._parent(plugin)
-        elif not any(member_of(plugin, key) is True for key in ("isgateway", "isdefaultgateway")):
-            name, vlan = bridge_of(plugin), member_of(plugin, "vlan")
+        elif not forwards(plugin):
+            name = bridge_of(plugin)
         peer = self._peers().get(name)
         vlans = (entry for entry in self._copied("vlan", 1) if self._ends.get(str(entry[0][1])) == peer)
         untagged = [key[2] for key, link in vlans if link.value["flags"] & _UNTAGGED]
-        return name if peer else "", vlan if isinstance(vlan, int) and vlan not in untagged else 0
+        return name if peer else "", vlan if vlan not in untagged else 0
 
     def be_neighbour(self, outside: Netns, lan: Tuple[str, int], ours: Sequence[str], gateways: Sequence[str]) -> None:
         """Have the *gateways* of a network outside, in a *lan* from :meth:`beside`, and route our addresses there."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -17,7 +16,7 @@ from ..errors import HostError
 from ..firewall.tools import require_tools
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..hostview import HostView
-from ..kinds import kind_named, kind_of, member_of, object_of, text_of
+from ..kinds import kind_named, kind_of, member_of, object_of, set_or_default, text_of
 from ..plan import SAFE, Step
 from ..secrets import mask_text
 from ..trust import check_directory
@@ -27,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.effective import Effective
     from ..runtimes.runtime import Runtime
-
-_DHCP_SOCKET = "/run/cni/dhcp.sock"
 
 Reason = Tuple[str, str]
 
@@ -70,16 +67,9 @@ def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
     if (kind == "tuning" and member_of(plugin, "mac")) or member_of(asked, "mac") or member_of(asked, "ips"):
         yield "fixed_address", "its address or MAC is fixed, and a container may have it"
     if text_of(ipam, "type") == "dhcp":
-        path = text_of(ipam, "daemonsocketpath") or _DHCP_SOCKET
-        if not _is_socket(path):
+        path = set_or_default(ipam, "daemonSocketPath")
+        if not os.path.exists(path):
             yield "no_dhcp_daemon", f"its addresses come from the CNI DHCP daemon, whose socket {path} does not exist"
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def choose(conf_dir: str, names: Optional[Sequence[str]]) -> Tuple[List[ConfFile], List[str]]:

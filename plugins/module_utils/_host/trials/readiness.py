@@ -19,7 +19,7 @@ from ..confdir import ConfFile
 from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kernel.sysctls import read_global
-from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
+from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
 from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
@@ -40,8 +40,6 @@ _NEWEST = {"1.1": (1, 0)}
 # The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
 _ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
 _CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
-_SOCKET = "/run/cni/dhcp.sock"
-_FLANNEL = "/run/flannel/subnet.env"
 _PROC = "/proc/sys/net"
 
 
@@ -489,12 +487,12 @@ class NetworkCauses:
             yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":
             text = "the plugin flannel does not know the subnet of this node"
-            path = text_of(plugin, "subnetfile") or _FLANNEL
+            path = set_or_default(plugin, "subnetFile")
             yield from missing_file(path, "no_flannel", text, "start flanneld, which writes the file")
         if text_of(ipam, "type") == "dhcp":
             text = "the CNI DHCP daemon, which assigns the addresses, does not run: it has no socket"
             remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
-            yield from missing_file(text_of(ipam, "daemonsocketpath") or _SOCKET, "no_dhcp_daemon", text, remedy)
+            yield from missing_file(set_or_default(ipam, "daemonSocketPath"), "no_dhcp_daemon", text, remedy)
         for path in (text_of(plugin, "kubeconfig"), text_of(object_of(plugin, "kubernetes"), "kubeconfig")):
             text = f"the plugin {kind} cannot reach the API of Kubernetes"
             remedy = "start the daemon of the network (DaemonSet), which writes the file"
@@ -520,16 +518,14 @@ class NetworkCauses:
             yield obstacle("missing_tool", text, evidence, f"install it (package {missing[1]})")
 
     def _kernel(self) -> Iterator[Finding]:
-        bridges = [plugin for plugin in self.plugins if bridge_of(plugin)]
-        forwards = any(member_of(bridge, "isgateway") is True for bridge in bridges)
-        forwards = forwards or any(text_of(plugin, "type") == "ptp" for plugin in self.plugins)
         path = f"{_PROC}/ipv4/ip_forward"
-        if forwards and read_global("ipv4/ip_forward") == "0" and os.statvfs(path).f_flag & os.ST_RDONLY:
+        is_off = any(map(forwards, self.plugins)) and read_global("ipv4/ip_forward") == "0"
+        if is_off and os.statvfs(path).f_flag & os.ST_RDONLY:
             text = "the plugin cannot switch on the forwarding of packets"
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
         filtered = read_global("bridge/bridge-nf-call-iptables")
-        if bridges and filtered != "1" and self.readiness.kubelet:
+        if any(map(bridge_of, self.plugins)) and filtered != "1" and self.readiness.kubelet:
             text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
             evidence = f"{_PROC}/bridge/bridge-nf-call-iptables is {filtered or 'missing'}"
             remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"

@@ -10,8 +10,8 @@ from typing import Any, Dict, Mapping, Optional
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
 from ..kernel.objects import LINK, ROUTE, KernelObject, State, read_objects
 from ..kernel.writer import Writer
-from ..kinds import bridge_of, kind_of, text_of
-from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
+from ..kinds import bridge_of, lower_of
+from ..netlink import MAIN_TABLE, Dumps, links, routes
 
 FAKE_PEER = "pwfake"
 """How the names of interfaces begin that only a private host has."""
@@ -33,19 +33,20 @@ class Surroundings:
 
     def find(self, plugin: Dict[str, Any]) -> None:
         """Find what *plugin* builds on."""
-        bridge, kind = bridge_of(plugin), kind_of(plugin)
+        bridge = bridge_of(plugin)
         if bridge:
             self._find_bridge(bridge)
-        if not kind.parent:
-            return
-        there = links()
-        name = text_of(plugin, kind.parent)
-        if not name and kind.default_parent:
-            default = min((route for route in routes() if _is_default(route)), key=lambda one: one.metric, default=None)
-            name = self._default = there[default.link].name if default is not None and default.link in there else ""
+        name = lower_of(plugin, self._find_default)
         if name:
-            mtus = {link.name: link.mtu for link in there.values()}
+            mtus = {link.name: link.mtu for link in links().values()}
             self.parents[name] = mtus.get(name, _DEFAULT_MTU)
+
+    def _find_default(self) -> str:
+        ways_out = [route for route in routes() if route.unicast and not route.length and route.table == MAIN_TABLE]
+        ways_out = sorted((route for route in ways_out if route.raw[:1] == b"4"), key=lambda route: route.metric)
+        names = {index: link.name for index, link in links().items()}
+        self._default = names.get(ways_out[0].link, "") if ways_out else ""
+        return self._default
 
     def _find_bridge(self, name: str) -> None:
         if self._host is None:
@@ -89,7 +90,3 @@ def make_bridges(bridges: Mapping[str, KernelObject]) -> None:
         with Writer("", {"": made}, {}) as writer:
             for key, bridge in made.items():
                 writer.put(key, bridge, present[key].value if key in present else None)
-
-
-def _is_default(route: Route) -> bool:
-    return route.raw[:1] == b"4" and route.length == 0 and route.table == MAIN_TABLE and route.unicast

@@ -60,7 +60,7 @@ PAYLOAD = {
     "cni_host": (192, 1625, 39),
     "cni_info": (154, 1303, 34),
     "cni_netns": (16, 105, 12),
-    "cni_plugins": (69, 522, 21),
+    "cni_plugins": (69, 524, 21),
     "cni_report": (1, 20, 1),
     "cni_smoke": (94, 782, 62),
 }

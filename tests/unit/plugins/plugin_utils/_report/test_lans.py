@@ -12,12 +12,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings impor
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet, level, summary_of_fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import findings_by_host
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
-from ansible_collections.podwire.cni.plugins.plugin_utils.lans import (
-    DIFFERENT,
-    DUPLICATE,
-    SHARED,
-    HostNetworks,
-)
+from ansible_collections.podwire.cni.plugins.plugin_utils.lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks
 
 RANGE = {"subnet": "192.0.2.0/24", "rangeStart": "192.0.2.170", "rangeEnd": "192.0.2.190"}
 MACVLAN = {"type": "macvlan", "master": "eth0", "ipam": {"type": "host-local", "ranges": [[RANGE]]}}
@@ -205,6 +200,8 @@ PRIVATE = [{"name": "br0", "kind": "bridge", "addresses": ["192.0.2.1/24"]}, VET
         {**MACVLAN, "type": "ipvlan", "mode": "l3"},
         {**MACVLAN, "type": "ipvlan", "mode": "l3s"},
         plugin(type="dummy"),
+        # Its bridge is in the container.
+        {**plugin(type="tap"), "bridge": "eth0"},
         plugin(type="vendor"),
     ],
 )

@@ -192,9 +192,7 @@ def test_overlapping_subnets(directory, check, messages):
     directory.add("a", bridge("b0", "10.1.0.0/16"))
     directory.add("b", bridge("b1", "10.1.5.0/24"))
     directory.add("c", bridge("b2", "10.2.0.0/24"))
-    assert check() == [
-        ("warning", "subnet_overlap", "/net.d/10-b.conflist", "/plugins/0/ipam/ranges/0/0/subnet"),
-    ]
+    assert check() == [("warning", "subnet_overlap", "/net.d/10-b.conflist", "/plugins/0/ipam/ranges/0/0/subnet")]
     assert all(word in messages()[0] for word in ("10.1.5.0/24", "10.1.0.0/16", "'a'", "10-a.conflist"))
 
 

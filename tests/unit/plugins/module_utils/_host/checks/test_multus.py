@@ -7,9 +7,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import directory as rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.multus import (
-    multus_problems,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.multus import multus_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 BRIDGE = {"type": "bridge"}
@@ -110,11 +108,7 @@ def test_multus_that_points_at_a_file_that_goes(directory, codes):
     directory.files.clear()
     file = directory.add("m", {"type": "multus", "clusterNetwork": "/net.d/10-pods.conflist"}, name="00-multus.conf")
     (problem,) = multus_problems(directory.view(wanted=[], before=[gone, file]))
-    assert (problem.level, problem.code, problem.pointer) == (
-        "warning",
-        "multus_target_missing",
-        "/clusterNetwork",
-    )
+    assert (problem.level, problem.code, problem.pointer) == ("warning", "multus_target_missing", "/clusterNetwork")
     assert [entry.level for entry in multus_problems(directory.view(wanted=[]))] == ["info"]
     directory.files.append(gone)
     assert [entry.code for entry in multus_problems(directory.view(wanted=[]))] == ["multus_fallback"]

@@ -135,10 +135,11 @@ def test_the_sysctl_file_that_wins_is_named(files, texts, winner):
 def test_only_networks_that_are_forwarded_need_it(files):
     files({"etc/sysctl.d/1.conf": "net.ipv4.ip_forward=0\nnet.ipv6.conf.all.forwarding=0\n"})
     assert told(PTP) == [("forwarding_reset", "warning")] * 2
-    assert told({**BRIDGE, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}) == [
-        ("forwarding_reset", "warning")
-    ]
-    assert told({**BRIDGE, "isGateway": False}) == told(MACVLAN) == []
+    ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
+    assert told({**BRIDGE, "ipam": ipam}) == [("forwarding_reset", "warning")]
+    # bridge sets isGateway for isDefaultGateway (plugins/main/bridge/bridge.go: cmdAdd).
+    assert told({**BRIDGE, "isGateway": False, "isDefaultGateway": True}) == told(BRIDGE) == told(PTP)
+    assert told({**BRIDGE, "isGateway": False}) == told({**MACVLAN, "isGateway": True}) == []
 
 
 @pytest.mark.parametrize(

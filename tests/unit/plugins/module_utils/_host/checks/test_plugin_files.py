@@ -9,10 +9,7 @@ import struct
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins as plugin_files
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import (
-    why_not_executed,
-    why_not_there,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import why_not_executed, why_not_there
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
 
 

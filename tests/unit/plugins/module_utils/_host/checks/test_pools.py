@@ -51,10 +51,7 @@ def test_a_pool_says_what_is_used_and_by_whom():
         "used": 2,
         "free": 3,
         "outside": 1,
-        "owners": [
-            {"container_id": "", "ips": ["10.9.0.3"]},
-            {"container_id": "web", "ips": ["10.1.0.2", "10.1.0.3"]},
-        ],
+        "owners": [{"container_id": "", "ips": ["10.9.0.3"]}, {"container_id": "web", "ips": ["10.1.0.2", "10.1.0.3"]}],
     }
 
 

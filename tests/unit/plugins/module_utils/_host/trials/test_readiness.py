@@ -202,6 +202,11 @@ def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, m
     assert ready_host.levels() == []
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
     assert ready_host.levels() == [("error", "ip_forward")]
+    ready_host.write({**BRIDGE, "isGateway": False, "isDefaultGateway": True})
+    assert ready_host.levels() == [("error", "ip_forward")]
+    # bridge switches nothing on without addresses.
+    ready_host.write({"type": "bridge", "isGateway": True})
+    assert ready_host.levels() == [("error", "no_addresses")]
 
 
 def test_bridge_netfilter_is_missed_by_a_kubelet_only(ready_host):
