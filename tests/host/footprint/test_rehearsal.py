@@ -213,6 +213,23 @@ def test_the_modules_report_and_repair_it(owned, generation):
     assert pictures.differences(unordered(before), unordered(site.picture())) == []
 
 
+def test_what_is_shared_with_attachments_is_repaired_as_their_section_says(owned):
+    site = owned("bridge", connect=False)
+    attached, audited = (container.key for container in site.containers)
+    sh(f"rm {CACHE}/results/*{attached[1]}*; rm {site.cache}/results/*{audited[1]}*")
+    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}; ip -n pwf-more route delete default")
+
+    def run(**options):
+        attachments = {"attachments": [site.containers[0].wanted], **options}
+        plan = site.host.run("cni_host", attachments=attachments, audit=True)["plan"]
+        return [(step["section"], step["target"]) for step in plan]
+
+    assert run() == [("audit", "/".join(audited))]
+    assert run() == []
+    assert run(on_drift="repair") == [("attachments", "pwf-bridge")]
+    assert run(on_drift="repair") == []
+
+
 @pytest.mark.parametrize("generation", BOTH)
 def test_a_bridge_of_the_host_is_not_reconfigured(owned, generation):
     """Nor what others set it to later; an ADD would set only what it needs."""

@@ -329,9 +329,10 @@ class HostPlanner:
         from ..trials.audit import plan_audit
 
         options = self._request.sections["audit"]
-        # What attachments of both kinds share is repaired once.
-        known = {step.target for part in before if part.section == "attachments" for step in part.steps}
-        return plan_audit(options["bin_dirs"], options["cache_dir"], known, partial(_find_freed, options))
+        # What attachments of both kinds share is repaired once, or left as that section says.
+        part: Any = _part_of("attachments", before)
+        judged = part.plan.drifts.shared if part and part.plan else ()
+        return plan_audit(options["bin_dirs"], options["cache_dir"], judged, partial(_find_freed, options))
 
 
 def _built_in(view: HostView, bin_dir: str) -> Users:

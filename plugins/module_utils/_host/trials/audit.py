@@ -142,16 +142,18 @@ class Audit:
 class AuditPlan(Plan):
     """What puts back what attachments of runtimes have lost. ``rows``: see Audit.rows."""
 
-    def __init__(self, audit: Audit, known: Iterable[str] = ()) -> None:
-        """*known* are targets that another part of the plan repairs already."""
+    def __init__(self, audit: Audit, judged: Iterable[Drift] = ()) -> None:
+        """*judged* is what another part of the plan repairs or reports already."""
         super().__init__()
         self._audit = audit
         self.rows = audit.rows()
         for code, text in audit.problems:
             self.warn(code, text)
         self._steps = InPlaceSteps(self, audit.drifts.order)
-        drifts = [drift for drift in audit.drifts.shared if drift.target not in known]
-        self._steps.add_all([*drifts, *audit.drifts.attachments])
+        keys = {(drift.owner, difference.key) for drift in judged for difference in drift.differences}
+        for drift in audit.drifts.shared:
+            drift.differences = [lost for lost in drift.differences if (drift.owner, lost.key) not in keys]
+        self._steps.add_all([*audit.drifts.shared, *audit.drifts.attachments])
         reasons = [(mask_text(drift.why), drift.target) for drift in audit.drifts.attachments if drift.why]
         for why in dict.fromkeys(reason for reason, _target in reasons):
             targets = [target for reason, target in reasons if reason == why]
@@ -169,12 +171,12 @@ class AuditPlan(Plan):
 
 
 def plan_audit(
-    bin_dirs: Sequence[str], cache_dir: str, known: Iterable[str] = (), find_freed: Optional[FindFreed] = None
+    bin_dirs: Sequence[str], cache_dir: str, judged: Iterable[Drift] = (), find_freed: Optional[FindFreed] = None
 ) -> AuditPlan:
-    """Audit the host, and return the plan of what can be put back. *known*: targets that other steps repair."""
+    """Audit the host, and return the plan of what can be put back. *judged*: see AuditPlan."""
     audit = Audit(bin_dirs, HostStores(cache_dir), find_freed)
     audit.run()
-    return AuditPlan(audit, set(known))
+    return AuditPlan(audit, judged)
 
 
 def _is_of_runtime(entry: CachedAttachment) -> bool:
