@@ -288,7 +288,7 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set
 # Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.garbage.candidate import GcSettings
-from ..module_utils._host.garbage.planner import GcPlan, GcPlanner
+from ..module_utils._host.garbage.planner import GcPlan, plan_gc
 from ..module_utils._host.plan import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
@@ -331,7 +331,7 @@ def main() -> None:
         workers = workers_of(params["parallel"])
     except HostError as error:
         fail(module, error)
-    plan = execute(module, lambda: GcPlanner(settings).make(), "cni_gc", workers)
+    plan = execute(module, lambda: plan_gc(settings), "cni_gc", workers)
     result = result_of(module, plan)
     result.update(_report(plan))
     failed = [candidate.error for candidate in plan.candidates if candidate.error]

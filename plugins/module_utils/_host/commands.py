@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 from .errors import HostError
 from .trust import check_executable
@@ -47,20 +47,14 @@ def find_command(name: str, directories: Sequence[str] = DIRECTORIES) -> Optiona
     return None
 
 
-def run_command(
-    argv: Sequence[str],
-    timeout: float,
-    stdin: Optional[bytes] = None,
-    env: Optional[Mapping[str, str]] = None,
-) -> Done:
+def run_command(argv: Sequence[str], timeout: float, stdin: Optional[bytes] = None) -> Done:
     """Run a command, whose first word is a path from :func:`find_command`, to its end. An exit status is no error here.
 
-    *timeout* is in seconds; *env* is added to an environment of a fixed PATH, the C locale and root's HOME. Raises
-    HostError ``command_failed`` if it cannot be started, is killed, or prints more than :data:`OUTPUT_LIMIT`.
+    *timeout* is in seconds; the environment is a fixed PATH, the C locale and root's HOME. Raises HostError
+    ``command_failed`` if it cannot be started, is killed, or prints more than :data:`OUTPUT_LIMIT`.
     """
     check_executable(argv[0])
     environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C", "HOME": os.environ.get("HOME", "/root")}
-    environment.update(env or {})
     # Most calls of a module run no command and do not have to compile this.
     from ..libcni.process import run_program
 

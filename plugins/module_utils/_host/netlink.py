@@ -82,20 +82,15 @@ class Route(NamedTuple):
 
 def host_addresses() -> Dict[bytes, Tuple[int, int]]:
     """Return the addresses of this thread's namespace, packed -> (index of the interface, prefix length)."""
-    return {raw: (index, prefix) for raw, index, prefix in address_list()}
-
-
-def address_list() -> List[Tuple[bytes, int, int]]:
-    """Return the same as a list of (address, index, prefix length), because an address may be on several interfaces."""
-    found = []
+    addresses = {}
     for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
         attributes = attributes_in(payload, _ADDRESS.size)
         # On a point-to-point interface, IFA_ADDRESS is the address of the other side.
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
-            found.append(((b"4" if family == socket.AF_INET else b"6") + raw, index, prefix))
-    return found
+            addresses[(b"4" if family == socket.AF_INET else b"6") + raw] = index, prefix
+    return addresses
 
 
 def routes() -> List[Route]:

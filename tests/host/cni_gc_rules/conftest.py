@@ -116,7 +116,7 @@ def check_and_remove(name):
     assert not found.problems
     unknown = [one for one in found.sets if one.owner.container_id is None]
     assert [one.text for one in unknown if not one.inert] == []
-    found.attribute(["both"], [name, "live", "another"])
+    found.sets = owners.attribute(found.sets, ["both"], [name, "live", "another"])
     assert [one.text for one in found.sets if one.owner.container_id is None] == []
     outcomes = change.drop_rules([one for one in found.sets if one.owner.container_id == name])
     assert [str(error) for _one, error in outcomes if error] == []

@@ -238,13 +238,14 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     problems += [finding.message for finding in rules.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir)
-    rules.attribute({one.key.network for one in departed}, {one.key.container_id for one in departed})
+    ids = {one.key.container_id for one in departed}
+    sets = owners.attribute(rules.sets, {one.key.network for one in departed}, ids)
     by_id: Dict[str, List[Key]] = {}
     for one in departed:
         by_id.setdefault(one.key.container_id, []).append(one.key)
     by_address = _free_addresses(departed, entries)
     remains = []
-    for ruleset in rules.sets:
+    for ruleset in sets:
         container_id = ruleset.owner.container_id
         keys = [key for key in by_id.get(container_id or "", ()) if _may_be_of(ruleset, key, entries)]
         if not keys and container_id is None and ruleset.plugin == FIREWALL:

@@ -16,13 +16,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Opt
 from ...libcni import cache
 from ...libcni.api import CNIConfig, RuntimeConf
 from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError, VersionError
+from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError
 from ...libcni.invoke import Executor
-from ...libcni.version import greater_than_or_equal_to
+from ...libcni.version import is_at_least
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..kernel.sysctls import interface_sysctl
-from ..kinds import IFNAME, REFERENCE, text_of, tuned_sysctls
+from ..kinds import IFNAME, REFERENCE, tuned_sysctls
 from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .attached import ADDING, ATTACHED, Attached
@@ -434,10 +434,7 @@ def living_netns(attached: Attached, netns: str) -> Netns:
 
 def can_check(config: NetworkConfigList) -> bool:
     """Tell whether the network has a CHECK: its version is 0.4.0 or later, and it does not set disableCheck."""
-    try:
-        return not config.disable_check and greater_than_or_equal_to(config.cni_version, "0.4.0")
-    except VersionError:
-        return False
+    return not config.disable_check and is_at_least(config.cni_version, "0.4.0")
 
 
 def _is_whole_truth(config: NetworkConfigList) -> bool:
@@ -454,13 +451,12 @@ def _is_whole_truth(config: NetworkConfigList) -> bool:
         kind, interface, _name = interface_sysctl(path)
         if interface and (interface != IFNAME or not kind):
             return False
-    walls = [text_of(plugin, "backend") for plugin in plugins if text_of(plugin, "type") == "firewall"]
-    if all(backend == "iptables" for backend in walls):
+    if "firewall" not in types:
         return True
     # Imported late: few networks have the plugin.
-    from ..processes import is_running
+    from ..firewall.kinds import is_in_firewalld
 
-    return not is_running("firewalld")
+    return not any(map(is_in_firewalld, plugins))
 
 
 def ifname_in_use(key: Key, netns: str) -> str:

@@ -37,6 +37,16 @@ def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> Li
     return kinds
 
 
+def is_in_firewalld(plugin: Mapping[str, Any]) -> bool:
+    """Tell whether firewalld keeps the rules of a plugin."""
+    if text_of(plugin, "type") != "firewall" or text_of(plugin, "backend") == "iptables":
+        return False
+    # Imported late: few networks have the plugin.
+    from ..processes import is_running
+
+    return is_running("firewalld")
+
+
 def chain_name(prefix: str, network: str, container_id: str) -> str:
     """Return the name of a container's chain of iptables (Go: MustFormatChainNameWithPrefix)."""
     return f"CNI-{prefix}{_digest(network + container_id)}"[:CHAIN_LENGTH]

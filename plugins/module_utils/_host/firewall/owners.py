@@ -143,10 +143,6 @@ class FoundRules:
         self.sets: List[RuleSet] = []
         self.problems: List[Finding] = []
 
-    def attribute(self, networks: Iterable[str], container_ids: Iterable[str]) -> None:
-        """Complete the container IDs of the owners; see :func:`attribute`."""
-        self.sets = attribute(self.sets, networks, container_ids)
-
     def unknown(self, keys: Iterable[ChainKey]) -> List[ChainKey]:
         """Return those of the *keys* of rules (a chain's, and the rule) that are there and in no set."""
         known = {rule.key for ruleset in self.sets for rule in ruleset.rules}

@@ -43,8 +43,6 @@ _OWN_RULES = (
     (re.compile(r"cni-br-iface-|macspoofchk"), "its rules against MAC spoofing are gone"),
     (re.compile(r"CNI-[0-9a-f]{24}|cni_plugins_masquerade"), "its masquerading rules are gone"),
 )
-KERNEL, FILE, FIREWALL, NEVER = "kernel", "file", "firewall", ""
-"""What puts an object back in place."""
 
 
 class Difference(NamedTuple):
@@ -90,8 +88,9 @@ class ObjectKind(NamedTuple):
 
     ``name``: what an object is called, from its key and value, and ``detail``: more about it. ``same``: whether the
     present value is as good as the recorded one, from the space and both. ``needs``: what an object is gone with: keys,
-    and places as in :func:`_gone_with`. ``changed``: phrases about another value, which follow the name. ``put``: what
-    puts one back. ``removable``: one that an ADD has removed, and that is back, can be removed again.
+    and places as in :func:`_gone_with`. ``changed``: phrases about another value, which follow the name. ``in_kernel``:
+    whether kernel.writer puts one back. ``removable``: one that an ADD has removed, and that is back, can be removed
+    again.
     """
 
     name: Callable[[ObjectKey, Any], str]
@@ -99,7 +98,7 @@ class ObjectKind(NamedTuple):
     same: Callable[[str, Any, Any], bool] = _is_equal
     needs: Callable[[ObjectKey, Any], List[Place]] = _needs_link
     changed: Callable[[Difference], List[str]] = _has_changed
-    put: str = KERNEL
+    in_kernel: bool = True
     removable: bool = False
 
 
@@ -216,7 +215,7 @@ _IN_FIREWALL = ObjectKind(
     _name_in_firewall,
     lambda key, _value: f": {key[5]}" if len(key) > CHAIN_KEY_LENGTH else "",
     needs=lambda key, _value: [(TABLE, *key[1:4]), *([key[:CHAIN_KEY_LENGTH]] if len(key) > CHAIN_KEY_LENGTH else [])],
-    put=FIREWALL,
+    in_kernel=False,
 )
 
 KINDS: Dict[str, ObjectKind] = {
@@ -249,7 +248,7 @@ KINDS: Dict[str, ObjectKind] = {
         lambda key, _value: f"lease of {key[3]} in {key[1]}/{key[2]}",
         needs=_needs_nothing,
         changed=lambda _one: ["belongs to another container"],
-        put=FILE,
+        in_kernel=False,
     ),
     # A table's comment cannot be changed, and nft 1.0 does not show it.
     TABLE: _IN_FIREWALL._replace(same=lambda _space, _was, _now: True, needs=_needs_nothing),
@@ -263,7 +262,7 @@ KINDS: Dict[str, ObjectKind] = {
         lambda _key, _value: "backend of its rules",
         needs=_needs_nothing,
         changed=lambda one: [f"was {one.was}, and is now {one.now}"],
-        put=NEVER,
+        in_kernel=False,
     ),
 }
 """All kinds, in the order in which they are put back: what later ones need comes first."""
@@ -340,8 +339,7 @@ def phrases_of(differences: Sequence[Difference], own: bool) -> List[str]:
 
 
 def _phrases(one: Difference, own: bool) -> List[str]:
-    is_kernels = _kind(one).put == KERNEL
-    whose = "host's " if is_kernels and one.space == HOST else ""
+    whose = "host's " if _kind(one).in_kernel and one.space == HOST else ""
     name = f"the {whose}{_kind(one).name(one.key, one.was if one.was is not None else one.now)}"
     if own and one.key[0] in IN_FIREWALL and one.was is not None and one.now != MISPLACED:
         text = " ".join(map(str, one.key[3:]))

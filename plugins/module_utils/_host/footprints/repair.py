@@ -28,7 +28,6 @@ from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
     IN_FIREWALL,
-    KERNEL,
     KINDS,
     LEASE,
     ORDER,
@@ -188,7 +187,7 @@ class InPlaceRepair:
             todo: Dict[int, List[Difference]] = {}
             for one in self._differences(look):
                 place = ORDER.index(str(one.key[0]))
-                if KINDS[ORDER[place]].put == KERNEL and one.was is not None and place >= rank:
+                if KINDS[ORDER[place]].in_kernel and one.was is not None and place >= rank:
                     todo.setdefault(place, []).append(one)
             if not todo:
                 return

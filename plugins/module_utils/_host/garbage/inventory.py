@@ -84,7 +84,8 @@ class Inventory:
         known = {network for network, _plugin in configured} | {name for _dir, name in self.stores}
         known.update(network for cached in self.caches for network, _plugin in cached.networks)
         ids = {container_id for pairs in self.holders.values() for _network, container_id in pairs}
-        self.rules.attribute(known, {*ids, *self.live.ids(), *(owner[1] for owner in self.dates)})
+        ids.update(self.live.ids(), (owner[1] for owner in self.dates))
+        self.rules.sets = owners.attribute(self.rules.sets, known, ids)
 
     def _check_access(self) -> None:
         """Raise HostError if users other than root can change where leases and rules are sought, or what a DEL runs."""

@@ -112,53 +112,47 @@ class GcPlan(Plan):
                 self.warn("rules_left", f"{key}: its DEL left objects that could not be removed ({kept}); run again")
 
 
-class GcPlanner:
-    """Makes one plan. Reads files, namespaces and firewall rules, asks the runtimes, and changes nothing."""
+def plan_gc(settings: GcSettings, stores: Optional[HostStores] = None) -> GcPlan:
+    """Return a plan. Reads files, namespaces and firewall rules, asks the runtimes, and changes nothing.
 
-    def __init__(self, settings: GcSettings, stores: Optional[HostStores] = None) -> None:
-        self._settings = settings
-        self._stores = stores or HostStores(settings.cache_dir)
+    Raises HostError ``missing_source``, those of Inventory, and ``empty_live_set`` with the candidates in the fact
+    ``collected``.
+    """
+    inventory = Inventory(settings, stores or HostStores(settings.cache_dir))
+    plan, live = GcPlan(inventory), inventory.live
+    for finding in inventory.rules.problems:
+        plan.warn(finding.code, finding.message)
+    _tell_missing(live, plan, settings)
+    seen = FirstSeen()
+    judge = Judge(settings, live, inventory.disabled, inventory.dates, seen)
+    for scope, find in FINDERS:
+        for candidate in list(find(inventory)) if scope in settings.scope else ():
+            # A candidate that already has a reason to be left is left.
+            if not candidate.reason:
+                judge.decide(candidate)
+            plan.candidates.append(candidate)
+    plan.note_undated = lambda: seen.note(judge.undated)
 
-    def make(self) -> GcPlan:
-        """Return the plan.
+    if live.empty and not settings.allow_empty:
+        _refuse(plan)
+    for candidate in sorted(plan.candidates, key=lambda candidate: _ORDER.index(candidate.kind)):
+        if candidate.action == DELETED:
+            plan.collect(candidate)
+    # Plugins would remove everything they have if they got an empty live set.
+    if "attachments" in settings.scope and not live.empty:
+        pairs = [(lease.container_id, lease.ifname) for lease in inventory.leases]
+        plan.verbs = gc_verbs(list(_as_loaded(inventory.lists, settings)), live, pairs, settings)
+    return plan
 
-        Raises HostError ``missing_source``, those of Inventory, and ``empty_live_set`` with the candidates in the fact
-        ``collected``.
-        """
-        settings, inventory = self._settings, Inventory(self._settings, self._stores)
-        plan, live = GcPlan(inventory), inventory.live
-        for finding in inventory.rules.problems:
-            plan.warn(finding.code, finding.message)
-        _tell_missing(live, plan, settings)
-        seen = FirstSeen()
-        judge = Judge(settings, live, inventory.disabled, inventory.dates, seen)
-        for scope, find in FINDERS:
-            for candidate in list(find(inventory)) if scope in settings.scope else ():
-                # A candidate that already has a reason to be left is left.
-                if not candidate.reason:
-                    judge.decide(candidate)
-                plan.candidates.append(candidate)
-        plan.note_undated = lambda: seen.note(judge.undated)
 
-        if live.empty and not settings.allow_empty:
-            _refuse(plan)
-        for candidate in sorted(plan.candidates, key=lambda candidate: _ORDER.index(candidate.kind)):
-            if candidate.action == DELETED:
-                plan.collect(candidate)
-        # Plugins would remove everything they have if they got an empty live set.
-        if "attachments" in settings.scope and not live.empty:
-            pairs = [(lease.container_id, lease.ifname) for lease in inventory.leases]
-            plan.verbs = gc_verbs(list(self._as_loaded(inventory.lists)), live, pairs, settings)
-        return plan
-
-    def _as_loaded(self, lists: Sequence[NetworkConfigList]) -> Iterator[NetworkConfigList]:
-        """Yield each network once, as libcni loads it; one that cannot be loaded gets no GC."""
-        networks = Networks(self._settings.conf_dir, self._settings.bin_dirs, HostView())
-        for name in sorted({config.name for config in lists}):
-            try:
-                yield networks.load(name)
-            except HostError:
-                continue
+def _as_loaded(lists: Sequence[NetworkConfigList], settings: GcSettings) -> Iterator[NetworkConfigList]:
+    """Yield each network once, as libcni loads it; one that cannot be loaded gets no GC."""
+    networks = Networks(settings.conf_dir, settings.bin_dirs, HostView())
+    for name in sorted({config.name for config in lists}):
+        try:
+            yield networks.load(name)
+        except HostError:
+            continue
 
 
 def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:

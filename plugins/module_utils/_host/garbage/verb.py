@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...libcni.api import CNIConfig
 from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import CNIError, MultiError, PluginError, VersionError
-from ...libcni.version import greater_than_or_equal_to
+from ...libcni.errors import CNIError, MultiError, PluginError
+from ...libcni.version import is_at_least
 from ..containers.live import LiveSet
 from ..containers.sources import other_runtime
 from ..errors import HostError
@@ -75,16 +75,9 @@ def gc_verbs(
     valid.update((container_id, "eth0") for container_id, names in (settings.keep or {}).items() if names is None)
     found = []
     for config in configs:
-        if _has_gc(config) and settings.wants(config.name):
+        if is_at_least(config.cni_version, "1.1.0") and settings.wants(config.name):
             found.append(GcVerb(config, settings, valid, _why_not(config, live)))
     return found
-
-
-def _has_gc(config: NetworkConfigList) -> bool:
-    try:
-        return greater_than_or_equal_to(config.cni_version, "1.1.0")
-    except VersionError:
-        return False
 
 
 def _why_not(config: NetworkConfigList, live: LiveSet) -> str:

@@ -77,15 +77,11 @@ class HostRequest:
         options = self.sections[section]
         return str((options.get("configure") or {} if section == "runtime" else options).get("state") or PRESENT)
 
-    def networks(self) -> List[str]:
-        """Return the names of the requested networks."""
-        return [str(given["name"]) for given in self._given_networks() if given["name"]]
-
-    def _given_networks(self, section: str = "networks") -> List[Dict[str, Any]]:
+    def _given_networks(self, section: str) -> List[Dict[str, Any]]:
         return list(self.sections.get(section, {}).get("networks") or [])
 
     def _networks_in_use(self) -> Iterator[str]:
-        absent = {given["name"] for given in self._given_networks() if given["state"] == ABSENT}
+        absent = {given["name"] for given in self._given_networks("networks") if given["state"] == ABSENT}
         for wanted in self.attachments:
             own = wanted.pod is not None and wanted.pod.config is not None
             if wanted.state == PRESENT and wanted.key.network in absent and not own:

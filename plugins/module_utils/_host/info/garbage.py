@@ -8,8 +8,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..attachments.store import HostStores
 from ..errors import HostError
 from ..garbage.candidate import DELETED, SCOPES, GcSettings
-from ..garbage.planner import GcPlanner
+from ..garbage.planner import plan_gc
 from ..problems import WARNING, Finding, unreadable
+
+_MEMBERS = ("kind", "network", "id", "container_id", "ifname", "evidence", "collectable", "reason")
 
 
 def garbage(
@@ -23,22 +25,10 @@ def garbage(
         conf_dir, bin_dirs, stores.cache_dir, scope=list(SCOPES), min_age=0, allow_empty=True, check_mode=True
     )
     try:
-        plan = GcPlanner(settings, stores).make()
+        plan = plan_gc(settings, stores)
     except HostError as error:
         return None, [unreadable(error, before="cannot determine what cni_gc would find: ")]
-    rows = []
-    for candidate in plan.candidates:
-        row = candidate.row()
-        rows.append(
-            {
-                "kind": row["kind"],
-                "network": row["network"],
-                "id": row["id"],
-                "container_id": row["container_id"],
-                "ifname": row["ifname"],
-                "evidence": row["evidence"],
-                "collectable": row["action"] == DELETED,
-                "reason": row["reason"],
-            }
-        )
-    return rows, [Finding(WARNING, code, message) for code, message in plan.warnings]
+    rows = [dict(candidate.row(), collectable=candidate.action == DELETED) for candidate in plan.candidates]
+    return [{name: row[name] for name in _MEMBERS} for row in rows], [
+        Finding(WARNING, code, message) for code, message in plan.warnings
+    ]

@@ -23,12 +23,12 @@ from ..commands import find_command, run_command
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.dump import FirewallDump
+from ..firewall.kinds import is_in_firewalld
 from ..json_text import parse_json
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
 from ..netlink import host_addresses, links
 from ..netns import Netns, visit
 from ..plan import workers_of
-from ..processes import is_running
 from ..secrets import one_line, scrub, secrets_of
 from .host_copy import HostCopy
 from .memory import Memory, forget
@@ -319,7 +319,7 @@ def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
             return f"what the plugin {name} talks to cannot be copied"
     if ipam == HOST_LOCAL and not lease_dir(plugin):
         return "the dataDir of host-local is not an absolute path"
-    if kind == "firewall" and text_of(plugin, "backend") != "iptables" and is_running("firewalld"):
+    if is_in_firewalld(plugin):
         return "firewalld cannot be copied"
     return why_not_apart(plugin)
 

@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.stor
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import GcSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.planner import GcPlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.planner import plan_gc
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import SmokePlanner
@@ -208,7 +208,7 @@ def gc_codes(attach_host):
         attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, allow_empty=True, check_mode=True
     )
     try:
-        GcPlanner(settings).make()
+        plan_gc(settings)
     except HostError as error:
         return {error.code}
     return set()

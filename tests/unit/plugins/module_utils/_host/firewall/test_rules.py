@@ -124,5 +124,5 @@ def test_owners_are_completed_from_known_containers(found):
             chain.rules.clear()
     grouped = owners.group_rules(found)
     assert grouped.sets[0].owner.container_id is None
-    grouped.attribute(["net-a"], ["web1"])
+    grouped.sets = owners.attribute(grouped.sets, ["net-a"], ["web1"])
     assert (grouped.sets[0].owner.network, grouped.sets[0].owner.container_id) == ("net-a", "web1")

@@ -97,11 +97,8 @@ class Host:
         moment = time.time() - age
         os.utime(path, (moment, moment))
 
-    def planner(self, **options):
-        return gc.GcPlanner(GcSettings(str(self.conf_dir), [str(self.bin_dir)], self.cache_dir, **options))
-
     def plan(self, **options):
-        return explained(self.planner(**options).make())
+        return explained(gc.plan_gc(GcSettings(str(self.conf_dir), [str(self.bin_dir)], self.cache_dir, **options)))
 
     def found_rows(self, **options):
         return {(row["kind"], row["id"]): row for row in (c.row() for c in self.plan(**options).candidates)}

@@ -313,7 +313,7 @@ class Host:
             check_mode=True,
         )
         try:
-            plan = planner.GcPlanner(settings).make()
+            plan = planner.plan_gc(settings)
         except HostError as error:
             return [], error.code
         return [candidate for candidate in plan.candidates if candidate.action == DELETED], ""

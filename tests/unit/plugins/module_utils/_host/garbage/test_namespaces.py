@@ -106,7 +106,7 @@ class Host:
         )
 
     def collected(self, **options):
-        plan = planner.GcPlanner(self.settings(**options)).make()
+        plan = planner.plan_gc(self.settings(**options))
         return sorted(candidate.ident for candidate in plan.candidates if candidate.action == DELETED)
 
     def collected_elsewhere(self, *words):
@@ -121,7 +121,7 @@ class Host:
             "store.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
-            "    found = planner.GcPlanner(candidate.GcSettings(**options)).make().candidates\n"
+            "    found = planner.plan_gc(candidate.GcSettings(**options)).candidates\n"
             "    print(' '.join(sorted(one.ident for one in found if one.action == candidate.DELETED)))\n"
             "except errors.HostError as error:\n"
             "    print(error.code)\n"
@@ -209,7 +209,7 @@ def test_an_entry_of_another_cache_whose_namespace_exists_protects(real_host, ke
 def test_every_known_cache_directory_is_read_and_none_is_written(real_host, folder):
     real_host.make(veth=False)
     real_host.cached(f"/run/netns/{NAME}", real_host.libcni + folder, veth=False)
-    plan = planner.GcPlanner(real_host.settings()).make()
+    plan = planner.plan_gc(real_host.settings())
     assert [(one.kind, one.action, one.reason) for one in plan.candidates] in ([], [("lease", "left", "live")])
     plan.apply()
     assert real_host.lease.exists() and os.listdir(f"{real_host.libcni}{folder}/results") == ["demo-web-eth0"]
@@ -313,7 +313,7 @@ def test_an_entry_with_an_empty_container_id_goes_as_a_damaged_file(real_host):
     with open(path, "wb") as stream:
         stream.write(Entry("", real_host.config, "eth0", "demo", "/run/netns/gone").to_bytes())
     real_host.lease.unlink()
-    plan = planner.GcPlanner(real_host.settings()).make()
+    plan = planner.plan_gc(real_host.settings())
     assert [(one.kind, one.ident, one.reason) for one in plan.candidates] == [("cache", path, "damaged")]
     plan.apply()
     assert os.listdir(folder) == [] and real_host.collected() == []

@@ -267,7 +267,7 @@ def test_rules_are_as_old_as_the_lease_or_as_long_as_they_are_known(gc_host):
     gc_host.firewall.sets = [RuleSet("nftables", "ipv4", PORTMAP, "dead", RuleOwner("demo", "dead"), ["10.1.0.5"])]
     name = ("rule", "nftables ipv4 portmap dead")
     assert gc_host.verdicts()[name] == ("left", "young")
-    gc_host.planner().make().note_undated()
+    gc_host.plan().note_undated()
     assert gc_host.verdicts()[name] == ("left", "young")
     seen = gc_host.path / "run" / "seen"
     known = json.loads(seen.read_text())

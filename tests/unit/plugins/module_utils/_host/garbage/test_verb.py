@@ -105,14 +105,6 @@ def verbs(config, leased=(), alive=None, **options):
     return gc_verb.gc_verbs([network_conf_from_bytes(config)], alive or live(), leased, settings)
 
 
-@pytest.mark.parametrize(
-    ("version", "has"), [("1.0.0", False), ("1.1.0", True), ("0.4.0", False), ("9.9.9", True), ("x", False)]
-)
-def test_the_versions_with_gc(version, has):
-    config = SimpleNamespace(cni_version=version)
-    assert gc_verb._has_gc(config) is has
-
-
 def test_gc_is_for_the_networks_of_the_request():
     assert [one.network for one in verbs(conflist())] == ["demo"]
     assert verbs(conflist(), networks=["other"]) == []

@@ -41,14 +41,13 @@ def test_sections_that_agree():
         attachments={"attachments": [attachment("a"), attachment("gone", state="absent", ifname="eth1")]},
     )
     assert list(made.sections) == ["networks", "netns", "plugins", "attachments"]
-    assert made.networks() == ["a", "gone"]
     assert [str(wanted.key) for wanted in made.attachments] == ["a/c1/eth0", "gone/c1/eth1"]
     assert (made.state_of("plugins"), made.state_of("netns")) == ("absent", "present")
 
 
 def test_sections_that_are_not_given_are_not_there():
     made = HostRequest({"plugins": None, "netns": None}, {})
-    assert made.sections == {} and made.attachments == [] and made.networks() == []
+    assert made.sections == {} and made.attachments == []
 
 
 def test_a_network_that_is_removed_and_attached():
@@ -90,8 +89,7 @@ def test_what_cannot_be_read_is_the_error_of_its_section():
     """The section networks tells it, and the other sections go on."""
     broken = network("a")
     broken["content"] = "{"
-    made = request(plugins={"state": "absent", "plugins": ["bridge"]}, networks={"networks": [broken]})
-    assert made.networks() == ["a"]
+    request(plugins={"state": "absent", "plugins": ["bridge"]}, networks={"networks": [broken]})
 
 
 def test_restored_plugins_contradict_nothing():

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import processes
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -44,7 +45,7 @@ def bin_dir(tmp_path, monkeypatch):
     """A directory with a file for each reference plugin; no firewalld runs."""
     for name in rehearsal.REFERENCE:
         (tmp_path / name).touch()
-    monkeypatch.setattr(rehearsal, "is_running", lambda _name: False)
+    monkeypatch.setattr(processes, "is_running", lambda _name: False)
     monkeypatch.setattr(rehearsal, "_ALTERNATIVES", ())
     return tmp_path
 
@@ -125,7 +126,7 @@ def test_tuning_keeps_what_it_saves_in_the_private_host(rehearse):
     ids=["any", "firewalld", "iptables"],
 )
 def test_rules_that_firewalld_keeps_are_left_out(rehearse, monkeypatch, backend, left_out):
-    monkeypatch.setattr(rehearsal, "is_running", lambda _name: True)
+    monkeypatch.setattr(processes, "is_running", lambda _name: True)
     firewall = {"type": "firewall", **({"backend": backend} if backend else {})}
     made = rehearse(BRIDGE, firewall)
     assert made.obstacle == ""
