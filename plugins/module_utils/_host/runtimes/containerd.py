@@ -269,7 +269,8 @@ class _Files:
         settings: Dict[str, Any] = {"conf_dir": desired.conf_dir}
         if version >= 3 and self.runtime.name != "containerd-2.0":
             settings["bin_dirs"] = list(desired.bin_dirs)
-            if reading.section(self.tables, "plugins", _SECTION[version], "cni").get("bin_dir"):
+            files = [reading.section(load_toml(text), "plugins", _SECTION[3], "cni") for text in self.after.values()]
+            if any(cni.get("bin_dir") for cni in files):
                 settings["bin_dir"] = ""
         elif len(desired.bin_dirs) == 1:
             settings["bin_dir"] = desired.bin_dirs[0]

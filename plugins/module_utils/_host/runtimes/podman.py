@@ -70,8 +70,7 @@ class Podman(Runtime):
     def _read(self) -> None:
         paths = [*_CONFIGS, *reading.listed(self.config, ".conf")]
         network = reading.merged(paths, "network")
-        helpers = reading.directories(reading.merged(paths, "engine"), "helper_binaries_dir")
-        backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
+        backend, why = self._backend(reading.text_of_key(network, "network_backend"), paths)
         self.reads = backend == "cni" and self.release < (5, 0)
         if backend != "cni":
             self.notes.append(f"it uses {backend}, not CNI, {why}")
@@ -92,7 +91,7 @@ class Podman(Runtime):
         unknown = f"{self.found} does not tell its version, and podman 5 has no CNI"
         return f"podman {self.version} has no CNI" if self.version else unknown
 
-    def _backend(self, configured: str, helpers: List[str]) -> Tuple[str, str]:
+    def _backend(self, configured: str, paths: Sequence[str]) -> Tuple[str, str]:
         """Return cni or netavark, and why (containers/common libnetwork/network/interface.go:NetworkBackend)."""
         if self.release < (4, 0):
             return "cni", ""
@@ -103,6 +102,7 @@ class Podman(Runtime):
             return used, f"according to {path}"
         if self.release >= (5, 0):
             return "netavark", "as all releases since 5 do"
+        helpers = reading.directories(reading.merged(paths, "engine"), "helper_binaries_dir") or _HELPERS
         if not any(os.path.exists(os.path.join(folder, "netavark")) for folder in helpers):
             return "cni", "because netavark is not installed"
         # It also checks its storage for containers and images, which is not read here.

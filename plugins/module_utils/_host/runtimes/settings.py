@@ -42,6 +42,8 @@ class FileChange:
     """
 
     def __init__(self, path: str, before: Optional[str], after: Optional[str]) -> None:
+        if after and "\ufffd" in (before or ""):
+            raise HostError(f"{path} is not UTF-8; convert it, or edit it by hand", code="not_understood")
         self.path = path
         self.before = before
         self.after = after

@@ -243,8 +243,7 @@ def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None
     for index in range(start, end):
         match = pattern.match(lines[index])
         if match:
-            body = lines[index].rstrip("\r\n")
-            lines[index] = f"{match.group(1)}{setting}  {_BEFORE}{body}\n"
+            lines[index] = f"{match.group(1)}{setting}  {_BEFORE}{lines[index]}"
             return
     indent = ""
     if start:
@@ -254,13 +253,10 @@ def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None
 
 
 def _checked(text: str, intended: Dict[str, Any], table: Sequence[str], key: str, value: Any) -> str:
-    try:
-        right = load_toml(text) == intended
-    except HostError:
-        right = False
-    if not right:
-        raise _not_understood(table, key, value)
-    return text
+    with contextlib.suppress(HostError):
+        if load_toml(text) == intended:
+            return text
+    raise _not_understood(table, key, value)
 
 
 def _not_understood(table: Sequence[str], key: str, value: Any) -> HostError:

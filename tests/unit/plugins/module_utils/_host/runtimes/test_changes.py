@@ -23,7 +23,7 @@ def configured(tmp_path):
         runtime = class_of(name)(name, found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
         runtime.config = str(tmp_path / "config.toml") if name.startswith("containerd") else str(tmp_path)
         if text is not None:
-            with open(runtime.config, "w", encoding="utf-8") as stream:
+            with open(runtime.config, "w", encoding="utf-8", errors="surrogateescape") as stream:
                 stream.write(text)
         return runtime
 
@@ -114,9 +114,15 @@ def test_a_drop_in_has_the_version_of_the_main_file(configured, name, main, sect
     assert toml.load_toml(found["config.toml"]) == dict(toml.load_toml(main), imports=[path])
 
 
-def test_a_pattern_that_finds_the_drop_in_is_enough(configured):
-    found = apply_and_take_back(configured("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n'), WANTED)
+def test_a_pattern_that_finds_the_drop_in_is_enough(configured, tmp_path):
+    runtime = configured("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n')
+    (tmp_path / "conf.d").mkdir()
+    section = '[plugins."io.containerd.cri.v1.runtime".cni]\n'
+    (tmp_path / "conf.d" / "10-theirs.toml").write_text(f'version = 3\n{section}bin_dir = "/x"\n')
+    found = apply_and_take_back(runtime, WANTED)
     assert list(found) == ["99-podwire-cni.toml"]
+    # Both together are an error, whichever files have them.
+    assert 'bin_dirs = ["/b"]\n  bin_dir = ""\n' in found["99-podwire-cni.toml"]
 
 
 def test_an_upgrade_of_containerd_changes_the_way(configured):
@@ -149,9 +155,10 @@ def test_what_containerd_cannot_do_is_said(configured, name, wanted, code):
     assert caught.value.code == code
 
 
-def test_a_configuration_that_is_not_understood_is_fine_without_ours(configured):
-    runtime = configured("containerd-1.7", "version == 2\n")
-    with pytest.raises(HostError, match="line 1"):
+@pytest.mark.parametrize(("text", "words"), [("version == 2\n", "line 1"), ("# \udcf6\n", "is not UTF-8")])
+def test_a_configuration_that_is_not_understood_is_fine_without_ours(configured, text, words):
+    runtime = configured("containerd-1.7", text)
+    with pytest.raises(HostError, match=words):
         runtime.changes(WANTED)
     assert runtime.changes(WANTED._replace(present=False)) == []
 

@@ -92,20 +92,15 @@ def test_real_dumps_are_read_as_pythons_own_reader_does(name):
     tables = toml._loads(text)
     assert "plugins" in tables and tables["version"] in (2, 3)
     assert tables == without_floats(toml.load_toml(text))
+    for end in range(0, len(text), 31):
+        with contextlib.suppress(ValueError):
+            toml._loads(text[:end])
 
 
 def without_floats(value):
     if isinstance(value, dict):
         return {key: without_floats(inner) for key, inner in value.items()}
     return None if isinstance(value, float) else value
-
-
-def test_any_beginning_of_a_dump_is_read_or_refused():
-    with open(os.path.join(DUMPS, "containerd-1.6.20.toml"), encoding="utf-8") as stream:
-        text = stream.read()
-    for end in range(0, len(text), 7):
-        with contextlib.suppress(ValueError):
-            toml._loads(text[:end])
 
 
 @pytest.mark.parametrize(
