@@ -10,7 +10,6 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence
 from ..binaries.types import delegates_of, inner_plugins, is_multus
 from ..binaries.usable import Binaries, Use, check_uses, uses_of
 from ..confdir import ConfFile, drop_ins, read_go_json, sort_key
-from ..errors import HostError
 from ..kinds import kind_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding
 from .addresses import address_problems, host_problems
@@ -204,14 +203,13 @@ def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Finding]:
     """
     if not any(kind_of(plugin).rules for plugin in file.plugins):
         return
-    from ..firewall.tools import require_tools
+    from ..firewall.tools import tool_obstacles
 
     for index, plugin in enumerate(file.plugins):
-        try:
-            bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
-            require_tools(f"network {file.network!r}", [plugin], {"portMappings": True}, bin_dirs)
-        except HostError as error:
-            yield Finding(WARNING, error.code, error.msg, "", file.path, f"/plugins/{index}")
+        bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
+        for finding in tool_obstacles([plugin], {"portMappings": True}, bin_dirs):
+            what = f"network {file.network!r}: {finding.what}"
+            yield finding._replace(level=WARNING, what=what, file=file.path, pointer=f"/plugins/{index}")
 
 
 def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Finding]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import HostError
 from ..kinds import member_of, object_of, text_of
+from ..problems import Finding, obstacle
 from ..trust import check_trusted
 from .kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
@@ -37,13 +38,19 @@ def require_tools(
     bin_dirs: Optional[Sequence[str]],
 ) -> None:
     """Raise HostError ``missing_tool``, which begins with *what*, if a command of one of *plugins* is not in PATH."""
-    found = missing_tool(plugins, capability_args, bin_dirs)
-    if found:
-        raise HostError(
-            f"{what}: plugin {found[0]} needs {found[1]}, which is not in PATH; install it "
-            f"(package {'nftables' if found[1] == NFT else found[1]})",
-            code="missing_tool",
-        )
+    for finding in tool_obstacles(plugins, capability_args, bin_dirs):
+        raise HostError(f"{what}: {finding.message}", code=finding.code)
+
+
+def tool_obstacles(
+    plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Optional[Sequence[str]]
+) -> Iterator[Finding]:
+    """Yield the obstacle of the first plugin whose command is not in PATH."""
+    missing = missing_tool(plugins, capability_args, bin_dirs)
+    if missing:
+        text = f"plugin {missing[0]} needs {missing[1]}, which is not in PATH"
+        remedy = f"install it (package {'nftables' if missing[1] == NFT else missing[1]})"
+        yield obstacle("missing_tool", text, f"PATH is {os.environ.get('PATH', '')}", remedy)
 
 
 def try_tools(

@@ -17,7 +17,7 @@ from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obs
 from ..checks.view import ConfView
 from ..confdir import ConfFile
 from ..errors import HostError
-from ..firewall.tools import missing_tool
+from ..firewall.tools import tool_obstacles
 from ..kernel.sysctls import read_global
 from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
@@ -429,7 +429,7 @@ class NetworkCauses:
         for plugin in self.plugins:
             yield from self._needs(plugin)
         yield from self._conflicts()
-        yield from self._tools()
+        yield from tool_obstacles(self.plugins, {}, self.binaries.bin_dirs)
         yield from self._kernel()
         yield from self._addresses()
         yield from later_obstacles(self.plugins)
@@ -509,13 +509,6 @@ class NetworkCauses:
         for entry in self.readiness.conflicts_of(self.runtime, self.network):
             level = ERROR if entry.code in _ALWAYS_FAIL and entry.level != INFO else entry.level
             yield entry._replace(level=level, evidence=f"{entry.file}, {entry.pointer}")
-
-    def _tools(self) -> Iterator[Finding]:
-        missing = missing_tool(self.plugins, {}, self.binaries.bin_dirs)
-        if missing:
-            text = f"the plugin {missing[0]} needs the command {missing[1]}"
-            evidence = f"{missing[1]} is not in PATH ({os.environ.get('PATH', '')})"
-            yield obstacle("missing_tool", text, evidence, f"install it (package {missing[1]})")
 
     def _kernel(self) -> Iterator[Finding]:
         path = f"{_PROC}/ipv4/ip_forward"

@@ -100,13 +100,7 @@ def test_several_errors_are_told_together(binaries):
 # ---- what cni_plugins puts back, seen by those that need it
 
 # The manifest's entry of a managed plugin whose file has been replaced since.
-ENTRY = {
-    "sha256": "0" * 64,
-    "archive": None,
-    "cni_versions": None,
-    "gone": False,
-    "history": [],
-}
+ENTRY = {"sha256": "0" * 64, "archive": None, "cni_versions": None, "gone": False, "history": []}
 
 
 @pytest.fixture

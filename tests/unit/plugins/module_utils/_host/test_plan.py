@@ -76,16 +76,7 @@ def test_a_diff_begins_with_the_reason_and_shows_only_what_differs():
 
 
 def test_parts_and_section_are_shown_where_they_are_set():
-    whole = Step(
-        "repair",
-        "a/b/c",
-        DISRUPTIVE,
-        None,
-        None,
-        lambda: None,
-        reason="c is gone",
-        parts=("del", "add"),
-    )
+    whole = Step("repair", "a/b/c", DISRUPTIVE, None, None, lambda: None, reason="c is gone", parts=("del", "add"))
     whole.section = "attachments"
     assert whole.describe() == {
         "kind": "repair",

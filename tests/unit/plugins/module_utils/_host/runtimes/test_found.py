@@ -10,11 +10,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import (
-    discover,
-    profiles,
-    reading,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover, profiles, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.crio import Crio
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import Nomad
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other

@@ -209,6 +209,13 @@ def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, m
     assert ready_host.levels() == [("error", "no_addresses")]
 
 
+def test_the_package_of_a_missing_command_is_named(ready_host, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    ready_host.write({**BRIDGE, "macspoofchk": True})
+    (found,) = ready_host.explain()["obstacles"]
+    assert (found["code"], found["remedy"]) == ("missing_tool", "install it (package nftables)")
+
+
 def test_bridge_netfilter_is_missed_by_a_kubelet_only(ready_host):
     ready_host.kubelet = True
     assert ready_host.levels() == [("warning", "bridge_netfilter")]
