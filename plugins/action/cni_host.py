@@ -13,7 +13,6 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import lookup_loader
 from ansible.utils.display import Display
 
 from ..module_utils._host.addresses import objects_in
@@ -21,6 +20,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS
+from ..plugin_utils import repair_program
 from ..plugin_utils._report.values import rows, table, text
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
@@ -534,9 +534,7 @@ class Procedure:
         if present:
             root = {"owner": "root", "group": "root"}
             self._change("file", path=PROGRAM, state="directory", mode="0755", **root)
-            lookup = lookup_loader.get("podwire.cni.cni_repair_program")
-            (source,) = lookup.run([])
-            program = self._change("copy", src=source, dest=f"{PROGRAM}/repair.pyz", mode="0644", **root)
+            program = self._change("copy", src=repair_program.make(), dest=f"{PROGRAM}/repair.pyz", mode="0644", **root)
             unit = self._unit("attachments", name)
             if "state" in unit:
                 self._service(name, unit["changed"], unit["changed"] or program["changed"])

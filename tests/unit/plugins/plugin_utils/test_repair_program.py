@@ -9,18 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.lookup import cni_repair_program
+from ansible_collections.podwire.cni.plugins.plugin_utils import repair_program
 
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    monkeypatch.setattr(cni_repair_program.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
-
-    def made():
-        (path,) = cni_repair_program.LookupModule().run([])
-        return Path(path)
-
-    return made
+    monkeypatch.setattr(repair_program.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    return lambda: Path(repair_program.make())
 
 
 def run_alone(*words):

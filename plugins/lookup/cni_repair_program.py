@@ -1,1 +1,0 @@
-../plugin_utils/lookup_repair_program.py
