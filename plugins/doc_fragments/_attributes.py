@@ -3,9 +3,22 @@
 
 from __future__ import annotations
 
+_ALWAYS = """\
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
+  platform:
+    support: full
+    platforms: linux
+    description: Target operating systems that the module can be operated against.
+  async:
+    support: full
+    description: Supports being used with the C(async) keyword.
+"""
+
 
 class ModuleDocFragment:
-    DOCUMENTATION = r"""
+    DOCUMENTATION = f"""
 attributes:
   check_mode:
     support: full
@@ -19,19 +32,9 @@ attributes:
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
     details:
       - Secrets are masked. See C(docs/how-it-works.md) for how secrets are recognised.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
-  platform:
-    support: full
-    platforms: linux
-    description: Target operating systems that the module can be operated against.
-  async:
-    support: full
-    description: Supports being used with the C(async) keyword.
-"""
+{_ALWAYS}"""
 
-    INFO = r"""
+    INFO = f"""
 attributes:
   check_mode:
     support: full
@@ -39,17 +42,7 @@ attributes:
   diff_mode:
     support: N/A
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
-  platform:
-    support: full
-    platforms: linux
-    description: Target operating systems that the module can be operated against.
-  async:
-    support: full
-    description: Supports being used with the C(async) keyword.
-"""
+{_ALWAYS}"""
 
     GROUP = r"""
 attributes:

@@ -46,7 +46,7 @@ def arguments_of(spec):
 
 
 def test_lookups_of_the_playbooks_are_not_listed():
-    assert len(list((ROOT / "plugins" / "lookup").glob("cni_*.py"))) == 3
+    assert len(list((ROOT / "plugins" / "lookup").glob("cni_*.py"))) == 2
     assert ansible_doc("--type", "lookup", "--list", "podwire.cni") == {}
 
 
