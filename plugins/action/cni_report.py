@@ -25,6 +25,7 @@ from ..plugin_utils._report.record import (
     CLEAN,
     DRIFT,
     ERROR,
+    GATHERED,
     RESULTS,
     RETURNED,
     Record,
@@ -45,7 +46,6 @@ Result = dict[str, Any]
 
 _FAILING = {"never": (), "false": (), ERROR: (ERROR,), DRIFT: (ERROR, DRIFT), "true": (ERROR, DRIFT)}
 """The statuses of a host that fail the playbook drift, for each value of cni_drift_fail."""
-GATHERED = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "readiness"]
 
 
 class ActionModule(ActionBase):

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from ..module_utils._module import SETS
+
 
 class ModuleDocFragment:
-    DOCUMENTATION = r"""
+    DOCUMENTATION: str = f"""
 options:
   gather:
     description:
@@ -21,14 +23,5 @@ options:
         remembers what that showed in C(/run/podwire-cni/experiments).
     type: list
     elements: str
-    choices:
-      - conf
-      - plugins
-      - attachments
-      - leases
-      - kernel
-      - audit
-      - garbage
-      - runtime
-      - readiness
+    choices: {SETS}
 """

@@ -144,19 +144,17 @@ def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
 
 def _leaks_in_words(found: list[Mapping[str, Any]]) -> str:
     words = []
-    for row in found[:3]:
+    for row in found:
         network = f" of {text(row.get('network'))}" if row.get("network") else ""
         words.append(f"{text(row.get('kind'))} {text(row.get('id'))}{network} ({text(row.get('reason'))})")
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return ", ".join(words) + more
+    return names_of(words)
 
 
 def _networks(result: Mapping[str, Any]) -> tuple[str, str]:
     found = rows(result["networks"])
     states = {text(row.get("status")) for row in found}
     failed = [row for row in found if row.get("status") == "failed"]
-    words = ", ".join(f"{text(row.get('network'))} {text(row.get('status'))}" for row in found[:_MOST_NETWORKS])
-    words += f" and {len(found) - _MOST_NETWORKS} more" if len(found) > _MOST_NETWORKS else ""
+    words = names_of([f"{text(row.get('network'))} {text(row.get('status'))}" for row in found], _MOST_NETWORKS)
     if failed:
         message = text(table(failed[0].get("error")).get("message"))
         return "failed", _short(f"{words}: {text(failed[0].get('network'))}: {message}")

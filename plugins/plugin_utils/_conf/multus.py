@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from ...module_utils._host.binaries.types import MULTINET
+from ...module_utils._host.checks.multus import capabilities_of
 from ...module_utils._host.json_text import parse_json
 from ...module_utils._host.problems import Finding, errors_of, summary
 from .networks import CheckedNetworks, no_files
@@ -131,9 +132,5 @@ def _capabilities(networks: Sequence[Mapping[str, Any]], settings: Mapping[str, 
     """Return what the settings or any plugin of the networks declare: a runtime sends Multus nothing else."""
     given = settings.get("capabilities")
     found = dict(given) if isinstance(given, dict) else {}
-    for network in networks:
-        for plugin in network["plugins"]:
-            declared = plugin.get("capabilities")
-            if isinstance(declared, dict):
-                found.update({key: True for key, value in declared.items() if value is True})
+    found.update(dict.fromkeys(capabilities_of([plugin for network in networks for plugin in network["plugins"]]), True))
     return {key: found[key] for key in sorted(found)}

@@ -173,10 +173,10 @@ def summary_of_fleet(report: Mapping[str, Any], named: bool = False) -> str:
     return headline(report["counts"]) + (f": {', '.join(said)}" if said else "")
 
 
-def names_of(hosts: Sequence[str]) -> str:
-    """Return the names of three hosts, and how many more there are."""
-    more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
-    return ", ".join(hosts[:3]) + more
+def names_of(words: Sequence[str], most: int = 3) -> str:
+    """Return the first of some names, such as those of hosts, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def json_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
+from ...module_utils._module import SETS
 from .values import rows, table, text
 
 Record = dict[str, Any]
@@ -34,19 +35,9 @@ RESULTS = (HOST, *SINGLE)
 """The results from which a record is built."""
 RETURNED = ("status", "error", "steps", "time", "problems", "confirmed")
 """The keys of a record in the result of cni_report."""
-GATHERED = (
-    "conf",
-    "aside",
-    "plugins",
-    "attachments",
-    "leases",
-    "pools",
-    "garbage",
-    "runtime",
-    "kernel",
-    "readiness",
-    "problems",
-)
+GATHERED = [name for name in SETS if name != "audit"]
+"""What of a host is gathered for its record."""
+INFO_KEYS = (*GATHERED, "aside", "pools", "problems")
 """The keys of the result of cni_info that the record contains."""
 _MOST_NAMED = 3
 _NO_MESSAGE = "the task failed without a message"
@@ -160,7 +151,7 @@ class _Record:
         # It considers more than the tasks did, but no failed confirmation is forgotten.
         if self.confirmed is not False and isinstance(info.get("readiness"), Mapping):
             self.confirmed = ready if isinstance(ready, bool) else None
-        return {key: info.get(key) for key in GATHERED}
+        return {key: info.get(key) for key in INFO_KEYS}
 
     def _fail(self, result: Mapping[str, Any]) -> None:
         if result.get("unreachable"):

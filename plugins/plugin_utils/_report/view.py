@@ -7,6 +7,7 @@ import difflib
 import json
 from typing import Any, Collection, Iterator, Mapping, NamedTuple, Sequence
 
+from ...module_utils._host.kinds import bridge_of
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
 from .findings import Finding, finding_of_step, repairs
@@ -150,8 +151,7 @@ def files_of(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     for row in rows(info.get("conf")):
         config = table(row.get("config"))
         first = (rows(config.get("plugins")) or [config])[0]
-        default = "cni0" if first.get("type") == "bridge" else text(first.get("master"))
-        device = text(first.get("bridge")) or default
+        device = bridge_of(first) or text(first.get("bridge")) or text(first.get("master"))
         shown: dict[str, Any] = {**_texts(row, "path", "network", "error"), "plugins": texts(row.get("plugins"))[:20]}
         via = through.get(shown["network"], "")
         files.append({**shown, "owner": _owner(row), "device": [device, *links.get(device, [])[:2]], "through": via})
@@ -219,7 +219,7 @@ def _runtimes(info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for row in rows(info.get("runtime")):
         others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
         texts_of_row = _texts(row, "runtime", "version", "network", "file", "reason")
-        why = unused.get(text(row.get("runtime")), "").removeprefix("it ")
+        why = unused.get(text(row.get("runtime")), "")
         key = tuple(_texts(row, "runtime", "network", "conf_dir").values())
         ready = _ready({} if why else readiness.get(key, {}))
         yield {**texts_of_row, "unused": why, "not_chosen": Bounded(others, 20), **ready}

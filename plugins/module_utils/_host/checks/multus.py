@@ -107,13 +107,13 @@ def _will_exist(view: ConfView, target: str) -> bool:
 def _networks(view: ConfView, multus: _Multus) -> Iterator[Finding]:
     file, placed = multus
     version = _version(file.cni_version)
-    declared = _capabilities([placed.plugin])
+    declared = capabilities_of([placed.plugin])
     for name, pointer, cni_version, plugins in _inner(view, placed):
         if any(map(is_multus, plugins)):
             what = f"the network {name!r} runs Multus again, which calls itself without end"
             yield Finding(view.certain(file), "multus_loop", what, "name another network", placed.path, pointer)
             continue
-        missing = [key for key in _capabilities(plugins) if key not in declared]
+        missing = [key for key in capabilities_of(plugins) if key not in declared]
         if missing:
             what = (
                 f"the network {name!r} declares the capabilities {', '.join(missing)}, but Multus does not, so the "
@@ -134,7 +134,8 @@ def _version(text: str) -> str:
     return text or "0.1.0"
 
 
-def _capabilities(plugins: Sequence[Dict[str, Any]]) -> List[str]:
+def capabilities_of(plugins: Sequence[Dict[str, Any]]) -> List[str]:
+    """Return the capabilities that plugins declare, each once."""
     capabilities: List[str] = []
     for plugin in plugins:
         declared = member_of(plugin, "capabilities")

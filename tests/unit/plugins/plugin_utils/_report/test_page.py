@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import pages
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import GATHERED, build
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import INFO_KEYS, build
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -63,7 +63,7 @@ def hostile(text):
     more = {"plugins": [text], "ips": [text], "ranges": [text], "evidence": [text], "addresses": [text], "name": text}
     row.update(more, size=10, used=9, netns_state=text, config={"plugins": [{"type": text, "bridge": text}]})
     row["capability_args"] = {"portMappings": [{"hostPort": 1, "containerPort": 2, "hostIP": text, "protocol": text}]}
-    info = {key: [{**row, "not_chosen": [row], "owners": [row]}] for key in GATHERED}
+    info = {key: [{**row, "not_chosen": [row], "owners": [row]}] for key in INFO_KEYS}
     info["kernel"] = {"links": [row]}
     actions = {
         "actions": [{"kind": text, "target": text, "class": text, "reason": text}],
@@ -180,7 +180,7 @@ def junk(dice, depth=0):
 @pytest.mark.parametrize("seed", range(40))
 def test_data_of_any_shape_makes_a_page(seed):
     dice = random.Random(seed)
-    info = {key: [junk(dice) for _row in range(3)] if dice.random() < 0.8 else junk(dice) for key in GATHERED}
+    info = {key: [junk(dice) for _row in range(3)] if dice.random() < 0.8 else junk(dice) for key in INFO_KEYS}
     results = {"networks": {"actions": [junk(dice)], "diff": junk(dice), "problems": [junk(dice), junk(dice)]}}
     assert "h0-drift" in page_of(fleet([build("web", results, info)]))
 
@@ -220,7 +220,8 @@ def test_a_runtime_without_cni_is_grey_and_says_why():
     unused = {"level": "info", "code": "not_cni", "runtime": "podman", "evidence": "it uses netavark, not CNI"}
     info = {"runtime": runtime, "readiness": {"ready": None, "runtimes": [], "obstacles": [unused]}}
     html = page_of(fleet([build("h", {}, info)]))
-    assert html.count('<bdi class="muted">uses netavark, not CNI</bdi>') == 2 and 'class="none"' not in html
+    # In place of its network in both tables, as its reason, and as the evidence of the obstacle.
+    assert html.count('<bdi class="muted">it uses netavark, not CNI</bdi>') == 4 and 'class="none"' not in html
     # Another runtime of the host has lost its network.
     info["runtime"] = [*runtime, {"runtime": "crio", "network": None}]
     assert page_of(fleet([build("h", {}, info)])).count('class="none"') == 2
