@@ -9,10 +9,10 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Member
-from ..module_utils._host.binaries.checksum import parse_checksum, verify
+from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Selection
+from ..module_utils._host.binaries.checksum import parse_checksum
 from ..module_utils._host.binaries.download import check_url, shown_url
-from ..module_utils._host.binaries.store import plugin_name, scripts_in, select
+from ..module_utils._host.binaries.store import plugin_name
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import digest_of
 from ..module_utils._host.paths import is_url
@@ -100,8 +100,8 @@ class PluginSource:
         """Return the module's ``_source`` for the first call, with the digests of what is on the controller."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
-            found = DirectorySource(self.where).members()
-            return {**told, **_files(select(found, self.plugins, self.where, _scripts(found)))}
+            found = Selection(DirectorySource(self.where), self.plugins)
+            return {**told, "files": found.files, "machines": found.machines}
         checksum = self.checksum
         if self._is_here and self.where and not checksum and not self.checksums:
             try:
@@ -116,8 +116,7 @@ class PluginSource:
     def opened(self, machine: str) -> Iterator[Shipment]:
         """Fetch and verify the source for *machine*, and read its members."""
         if self._is_directory:
-            folder = DirectorySource(self.where)
-            yield Shipment(folder, folder.members(), None, self)
+            yield Shipment(Selection(DirectorySource(self.where), self.plugins))
             return
         checksum = self.checksum or self.checksums.get(machine, "")
         url = self.where if self._is_url else self.urls.get(machine, "")
@@ -134,58 +133,34 @@ class PluginSource:
             )
         path = archive_cache.obtain(url, checksum) if url else self.where
         with ArchiveSource(path, shown_url(url) if url else path) as archive:
-            found = archive.digests()
-            if checksum:
-                verify(found, parse_checksum(checksum), archive.shown)
-            members = archive.members()
-            yield Shipment(archive, members, found, self)
+            yield Shipment(Selection(archive, self.plugins, checksum))
 
 
 class Shipment:
-    """An opened source. *found* are an archive's digests, None for a directory."""
+    """What a host may lack of an opened source."""
 
-    def __init__(
-        self,
-        source: ArchiveSource | DirectorySource,
-        members: dict[str, Member],
-        found: dict[str, str] | None,
-        request: PluginSource,
-    ) -> None:
-        where = source.shown if isinstance(source, ArchiveSource) else source.path
-        self._source = source
-        self._members = members
-        self._chosen = select(members, request.plugins, where, _scripts(members))
-        self._told: dict[str, Any] = {"where": where, "only_ask": False, "last": True, **_files(self._chosen)}
-        if found is not None:
-            plugins = {name: member.sha256 for name, member in members.items()}
-            self._told["archive"] = {**found, "plugins": plugins, "scripts": _scripts(members)}
+    def __init__(self, found: Selection) -> None:
+        self._found = found
 
     def lacking(self, have: Mapping[Any, Any]) -> list[str]:
         """Return the plugins that a host with these digests lacks; always names from the source."""
-        return sorted(name for name, member in self._chosen.items() if have.get(name) != member.sha256)
+        return sorted(name for name, digest in self._found.files.items() if have.get(name) != digest)
 
     def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
         """Return the module's ``_source`` for the second call; *bundle* is the path on the host of the sent file."""
-        return {**self._told, "bundle": bundle, "shipped": shipped}
+        found = self._found
+        told = {"where": found.source.shown, "only_ask": False, "last": True, "bundle": bundle, "shipped": shipped}
+        told.update(files=found.files, machines=found.machines)
+        return told if found.archive is None else {**told, "archive": found.archive}
 
     def bundle(self, names: list[str], path: str) -> str:
         """Return the path of a file to send with *names* in it: the archive itself if all are needed, else *path*."""
-        if isinstance(self._source, ArchiveSource) and set(names) == set(self._members):
-            return self._source.path
+        source, members = self._found.source, self._found.members
+        if isinstance(source, ArchiveSource) and set(names) == set(members):
+            return source.path
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as bundle:
-            for name, stream in self._source.contents(names):
+            for name, stream in source.contents(names):
                 entry = tarfile.TarInfo(name)
-                entry.size = self._members[name].size
+                entry.size = members[name].size
                 bundle.addfile(entry, stream)
         return path
-
-
-def _scripts(members: dict[str, Member]) -> list[str]:
-    return scripts_in({name: member.machine for name, member in members.items()})
-
-
-def _files(members: dict[str, Member]) -> dict[str, Any]:
-    return {
-        "files": {name: member.sha256 for name, member in members.items()},
-        "machines": {name: member.machine for name, member in members.items()},
-    }

@@ -132,5 +132,7 @@ def _capabilities(networks: Sequence[Mapping[str, Any]], settings: Mapping[str, 
     """Return what the settings or any plugin of the networks declare: a runtime sends Multus nothing else."""
     given = settings.get("capabilities")
     found = dict(given) if isinstance(given, dict) else {}
-    found.update(dict.fromkeys(capabilities_of([plugin for network in networks for plugin in network["plugins"]]), True))
+    found.update(
+        dict.fromkeys(capabilities_of([plugin for network in networks for plugin in network["plugins"]]), True)
+    )
     return {key: found[key] for key in sorted(found)}

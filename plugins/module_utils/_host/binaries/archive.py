@@ -20,8 +20,8 @@ from ...libcni.files import open_file
 from ..errors import HostError
 from ..manifest import digest_of
 from ..trust import PLUGIN_HEADER_SIZE, plugin_machine
-from .checksum import digests
-from .store import PLAIN_NAME
+from .checksum import digests, parse_checksum, verify
+from .store import PLAIN_NAME, scripts_in, select
 
 try:
     from lzma import LZMAError
@@ -66,7 +66,7 @@ class DirectorySource:
     """The regular ELF files and scripts of a directory, without links."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = self.shown = path
 
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name. Raises HostError ``bad_source``."""
@@ -256,26 +256,25 @@ class ArchiveSource:
         )
 
 
-def _read_padded(plain: IO[bytes], size: int) -> bytes:
-    """Read *size* bytes and the padding of their last block."""
-    data = plain.read(size + -size % _BLOCK)
-    if len(data) < size:
-        raise EOFError("it ends within a header")
-    return data[:size]
+class Selection:
+    """What *plugins* names of a source, None for all but scripts: ``files`` and ``machines``.
 
+    ``archive`` is what to remember of an archive, which must have the *checksum*; None for a directory.
+    """
 
-def _pax_records(data: bytes) -> Iterator[Tuple[bytes, bytes]]:
-    """Yield key and value of the records ``LENGTH KEY=VALUE LF``. Raises ValueError."""
-    at = 0
-    while at < len(data):
-        # As many digits as the longest extension has.
-        blank = data.index(b" ", at, at + len(str(_EXTENSION_LIMIT)) + 1)
-        end = at + int(data[at:blank])
-        key, equals, value = data[blank + 1 : end - 1].partition(b"=")
-        if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or not equals:
-            raise ValueError("a pax header with an invalid record")
-        yield key, value
-        at = end
+    def __init__(self, source: Any, plugins: Optional[Iterable[str]], checksum: str = "") -> None:
+        self.source = source
+        self.archive: Optional[Dict[str, Any]] = source.digests() if isinstance(source, ArchiveSource) else None
+        if checksum and self.archive is not None:
+            verify(self.archive, parse_checksum(checksum), source.shown)
+        self.members = source.members()
+        machines = {name: member.machine for name, member in self.members.items()}
+        hashes = {name: member.sha256 for name, member in self.members.items()}
+        self.scripts = scripts_in(machines)
+        self.files = select(hashes, plugins, source.shown, self.scripts)
+        self.machines = {name: machines[name] for name in self.files}
+        if self.archive is not None:
+            self.archive = {**self.archive, "plugins": hashes, "scripts": self.scripts}
 
 
 def _unpacked(packed: BinaryIO) -> Any:
@@ -337,3 +336,25 @@ class _MemberStream:
             raise self._broken(error) from error
         self._left -= len(data)
         return data
+
+
+def _read_padded(plain: IO[bytes], size: int) -> bytes:
+    """Read *size* bytes and the padding of their last block."""
+    data = plain.read(size + -size % _BLOCK)
+    if len(data) < size:
+        raise EOFError("it ends within a header")
+    return data[:size]
+
+
+def _pax_records(data: bytes) -> Iterator[Tuple[bytes, bytes]]:
+    """Yield key and value of the records ``LENGTH KEY=VALUE LF``. Raises ValueError."""
+    at = 0
+    while at < len(data):
+        # As many digits as the longest extension has.
+        blank = data.index(b" ", at, at + len(str(_EXTENSION_LIMIT)) + 1)
+        end = at + int(data[at:blank])
+        key, equals, value = data[blank + 1 : end - 1].partition(b"=")
+        if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or not equals:
+            raise ValueError("a pax header with an invalid record")
+        yield key, value
+        at = end

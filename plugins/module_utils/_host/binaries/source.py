@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import partial
-from typing import Any, BinaryIO, Callable, Collection, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
@@ -17,7 +17,7 @@ from ..trust import SCRIPT, host_machine, untrusted
 from .outcome import Desired, PluginsPlan, WantedPlugins, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
-from .store import FILE, Contents, Store, plugin_name, scripts_in, select
+from .store import FILE, Store, plugin_name, scripts_in, select
 
 R = TypeVar("R")
 
@@ -56,17 +56,16 @@ def check_machines(machines: Mapping[str, str]) -> None:
 
 
 class Source:
-    """The request's source. ``told`` is what the controller sends (see the option ``_source`` of the module)."""
+    """The request's source. ``told`` is what the controller sends, the option ``_source``."""
 
     def __init__(self, params: Mapping[str, Any], tmpdir: Callable[[], str]) -> None:
         self.told: Dict[str, Any] = params["_source"]
         self.plugins = names_of(params["plugins"])
         self._tmpdir = tmpdir
-        self._path = ""
         # A checksum overrides that of the release, and what has it may be anything.
         of_version = "" if params.get("checksum") else str(params.get("version") or "").lstrip("v")
-        self._release = str(self.told.get("release") or of_version)
-        self._installed_by = str(params.get("installed_by") or "")
+        release, by = str(self.told.get("release") or of_version), str(params.get("installed_by") or "")
+        self._nothing = WantedPlugins({}, release=release, installed_by=by)
         self.where = self.told["where"] or self._by_machine("urls")
 
     def _by_machine(self, table: str) -> str:
@@ -86,7 +85,7 @@ class Source:
             return None
         scripts = archive.get("scripts", ())
         files = select(archive["plugins"], self.plugins, self.where, scripts)
-        return self._wanted(files, archive, scripts)
+        return self._nothing._replace(files=files, archive=archive, scripts=scripts)
 
     def _told(self) -> WantedPlugins:
         check_machines(self.told["machines"])
@@ -98,9 +97,9 @@ class Source:
             with ArchiveSource(bundle, "what the controller sent") as archive:
                 yield from archive.contents(names)
 
-        files, archive = self.told["files"], self.told.get("archive")
+        files, archive, shipped = self.told["files"], self.told.get("archive"), self.told.get("shipped", ())
         scripts = scripts_in(self.told["machines"])
-        return self._wanted(files, archive, scripts, contents, self.told.get("shipped", ()))
+        return self._nothing._replace(files=files, archive=archive, scripts=scripts, contents=contents, shipped=shipped)
 
     def need(self, store: Store) -> Dict[str, Any]:
         """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
@@ -110,47 +109,35 @@ class Source:
 
     def read_here(self) -> WantedPlugins:
         """Return the desired plugins from a directory or archive of this host, or the URL of one."""
-        from .archive import ArchiveSource, DirectorySource
-        from .checksum import parse_checksum, verify
+        from .archive import ArchiveSource, DirectorySource, Selection
 
-        checksum = self.told["checksum"] or self._by_machine("checksums")
-        if not self.where:
+        path, checksum = self.where, self.told["checksum"] or self._by_machine("checksums")
+        if not path:
             raise HostError(
                 f"this release has no official archive for {host_machine()}; set 'src' to an archive or directory",
                 code="no_release",
             )
-        if not is_url(self.where) and os.path.isdir(self.where):
+        if not is_url(path) and os.path.isdir(path):
             if checksum:
                 raise HostError(
-                    f"checksum: {self.where} is a directory; only an archive has a checksum, so leave the option out",
+                    f"checksum: {path} is a directory; only an archive has a checksum, so leave the option out",
                     code="bad_checksum",
                 )
-            folder = DirectorySource(self.where)
-            return self._chosen(folder.members(), folder.contents, folder=self.where)
-        if not is_url(self.where):
-            self._path = self.where
-        elif not checksum:
+            return self._selected(Selection(DirectorySource(path), self.plugins), path)
+        if is_url(path) and not checksum:
             raise HostError(
-                f"no checksum is known for {self.where}; copy it from where the archive is published and set "
-                "'checksum'",
+                f"no checksum is known for {path}; copy it from where the archive is published and set 'checksum'",
                 code="checksum_required",
             )
-        elif not self._path:
+        if is_url(path):
             from .download import fetch
 
-            self._path = self._received(partial(fetch, self.where))
-        archive = ArchiveSource(self._path, self.where)
-        if checksum and untrusted([self._path]):
+            path = self._received(partial(fetch, path))
+        archive = ArchiveSource(path, self.where)
+        if checksum and untrusted([path]):
             # Its owner could still change it.
             archive = ArchiveSource(self._received(archive.copy), self.where)
-        digests = archive.digests()
-        if checksum:
-            verify(digests, parse_checksum(checksum), self.where)
-        members = archive.members()
-        scripts = scripts_in({name: member.machine for name, member in members.items()})
-        plugins = {name: member.sha256 for name, member in members.items()}
-        listing: Dict[str, Any] = dict(digests, plugins=plugins, scripts=scripts)
-        return self._chosen(members, archive.contents, listing)
+        return self._selected(Selection(archive, self.plugins, checksum))
 
     def _received(self, write: Callable[[BinaryIO], None]) -> str:
         """Return a file of this run that *write* has filled."""
@@ -159,26 +146,10 @@ class Source:
             write(target)
         return path
 
-    def _chosen(
-        self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None, folder: str = ""
-    ) -> WantedPlugins:
-        machines = {name: member.machine for name, member in members.items()}
-        chosen = select(members, self.plugins, self.where, scripts_in(machines))
-        check_machines({name: machines[name] for name in chosen})
-        files = {name: member.sha256 for name, member in chosen.items()}
-        return self._wanted(files, archive, scripts_in(machines), contents, chosen, folder)
-
-    def _wanted(
-        self,
-        files: Mapping[str, str],
-        archive: Optional[Dict[str, Any]],
-        scripts: Collection[str],
-        contents: Optional[Contents] = None,
-        shipped: Collection[str] = (),
-        folder: str = "",
-    ) -> WantedPlugins:
-        by = self._installed_by
-        return WantedPlugins(files, archive, contents, shipped, self._release, scripts, by, folder)
+    def _selected(self, found: Any, folder: str = "") -> WantedPlugins:
+        check_machines(found.machines)
+        parts = {"files": found.files, "contents": found.source.contents, "shipped": found.files}
+        return self._nothing._replace(archive=found.archive, scripts=found.scripts, folder=folder, **parts)
 
 
 def with_plugins(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[Desired], R]) -> R:
