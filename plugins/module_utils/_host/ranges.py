@@ -19,13 +19,14 @@ Subnet = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 def ip_of(text: str) -> Optional[IP]:
-    """Return an address, None if the text is none."""
+    """Return an address, that of IPv4 for one within IPv6; None if the text is none."""
     raw = packed(text)
-    return ipaddress.ip_address(raw[1:]) if raw else None
+    address = ipaddress.ip_address(raw[1:]) if raw else None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def interface_of(text: str) -> Optional[Interface]:
-    """Return an address with its subnet, such as 10.1.0.1/24; None if the text is neither."""
+    """Return an address with its subnet, such as 10.1.0.1/24; None for neither."""
     address, _slash, bits = text.partition("/")
     ip = ip_of(address)
     length = prefix_length(bits, ip.max_prefixlen) if ip else None
@@ -82,6 +83,13 @@ def range_sets(ipam: Mapping[str, Any]) -> List[Tuple[str, List[Mapping[str, Any
 
 def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     """Return one range, None if host-local would refuse it."""
+    part = span_of(entry)
+    is_sound = part and part.start in part.subnet and part.end in part.subnet and int(part.start) <= int(part.end)
+    return part if is_sound else None
+
+
+def span_of(entry: Mapping[str, Any]) -> Optional[Range]:
+    """Return a range, refused or not; None without a usable subnet."""
     interface = interface_of(text_of(entry, "subnet"))
     if interface is None or interface.network.prefixlen > interface.max_prefixlen - 2:
         return None
@@ -90,5 +98,4 @@ def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     # Without the broadcast address of IPv4.
     last = subnet.broadcast_address - (1 if subnet.version == 4 else 0)
     start, end = ip_of(text_of(entry, "rangestart")) or first, ip_of(text_of(entry, "rangeend")) or last
-    sound = start.version == end.version == subnet.version and int(first) <= int(start) <= int(end)
-    return Range(subnet, start, end, ip_of(text_of(entry, "gateway")) or first) if sound else None
+    return Range(subnet, start, end, ip_of(text_of(entry, "gateway")) or first)

@@ -8,6 +8,7 @@ from typing import Any, Iterator, NamedTuple, Optional
 
 from ...module_utils._host.kinds import INTERFACE, UNKNOWN_KIND, bridge_of, forwards, kind_of, object_of
 from ...module_utils._host.problems import ERROR, INFO, WARNING
+from ...module_utils._host.ranges import Range, range_sets, span_of
 from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
 from .fault import Fault
@@ -94,15 +95,12 @@ def before(version: Version, other: str) -> bool:
         return False
 
 
-class _Range(NamedTuple):
-    """A range of host-local: where it is in the order of the text, its list, its addresses, its network, its place."""
+class _Entry(NamedTuple):
+    """A range of host-local: its place, by which several are ordered, the pointer of its list, and its addresses."""
 
-    number: int
-    group: int
-    first: Any
-    last: Any
-    subnet: Network
     place: tuple[Any, ...]
+    group: str
+    span: Range
 
 
 class _Route(NamedTuple):
@@ -128,18 +126,16 @@ def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Version) 
         yield Fault(ERROR, "schema", text)
     elif "subnet" not in ipam and not ipam.get("ranges") and not more:
         yield _no_range(plugin)
-    ranges: list[_Range] = []
+    entries = list(_entries(ipam))
     gateways: dict[int, Any] = {}
-    for entry, group, place in _entries(ipam):
-        yield from _range(entry, place)
-        first, last = _span(entry)
-        ranges.append(_Range(len(ranges), group, first, last, network(entry["subnet"]), place))
-        gateways.setdefault(ranges[-1].subnet.version, _gateway(entry))
-    yield from _mixed(ranges)
-    yield from _overlaps(ranges)
-    groups = {entry.group: entry.subnet.version for entry in ranges}
+    for entry in entries:
+        yield from _range(entry)
+        gateways.setdefault(entry.span.subnet.version, entry.span.gateway)
+    yield from _mixed(entries)
+    yield from _overlaps(entries)
+    groups = {entry.group: entry.span.subnet.version for entry in entries}
     yield from _one_address(list(groups.values()), "host-local", version)
-    yield from _routes(ipam, plugin, [] if more else [entry.subnet for entry in ranges], gateways, version)
+    yield from _routes(ipam, plugin, [] if more else [entry.span.subnet for entry in entries], gateways, version)
 
 
 def _no_range(plugin: dict[str, Any]) -> Fault:
@@ -153,68 +149,59 @@ def _no_range(plugin: dict[str, Any]) -> Fault:
     return Fault(ERROR, "schema", text)
 
 
-def _entries(ipam: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int, tuple[Any, ...]]]:
-    if "subnet" in ipam:
-        yield ipam, 0, ()
-    for index, group in enumerate(ipam.get("ranges", [])):
-        for number, entry in enumerate(group):
-            yield entry, index + 1, ("ranges", index, number)
+def _entries(ipam: dict[str, Any]) -> Iterator[_Entry]:
+    for group, entries in range_sets(ipam):
+        for number, entry in enumerate(entries):
+            span = span_of(entry)
+            if span is not None:
+                yield _Entry(("ranges", int(group.rpartition("/")[2]), number) if group else (), group, span)
 
 
-def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
-    subnet = network(entry["subnet"])
-    outside = [key for key in ("rangeStart", "rangeEnd") if entry.get(key) and ip(entry[key]) not in subnet]
-    for key in outside:
-        text = f"host-local: {key} {entry[key]} is not in the subnet {subnet}; write an address of the subnet"
+def _range(entry: _Entry) -> Iterator[Fault]:
+    place, (subnet, first, last, gateway) = entry.place, entry.span
+    outside = [(key, address) for key, address in (("rangeStart", first), ("rangeEnd", last)) if address not in subnet]
+    for key, address in outside:
+        text = f"host-local: {key} {address} is not in the subnet {subnet}; write an address of the subnet"
         yield Fault(ERROR, "schema", text, (*place, key))
-    first, last = _span(entry)
-    if not outside and first > last:
+    if not outside and int(first) > int(last):
         text = f"host-local: rangeEnd {last} comes before rangeStart {first}; swap them"
         yield Fault(ERROR, "schema", text, (*place, "rangeEnd"))
-    if entry.get("gateway") and ip(entry["gateway"]).version != subnet.version:
-        text = f"host-local: {entry['gateway']} and {subnet} are of different families; write a gateway in the subnet"
+    if gateway.version != subnet.version:
+        text = f"host-local: {gateway} and {subnet} are of different families; write a gateway in the subnet"
         yield Fault(ERROR, "schema", text, (*place, "gateway"))
-    if first == last == _gateway(entry):
+    if first == last == gateway:
         text = f"host-local: the only address of the range is {first}, its gateway, so none is free; widen the range"
         yield Fault(ERROR, "schema", text, place)
 
 
-def _gateway(entry: dict[str, Any]) -> Any:
-    return ip(entry["gateway"]) if entry.get("gateway") else network(entry["subnet"]).network_address + 1
-
-
-def _span(entry: dict[str, Any]) -> tuple[Any, Any]:
-    subnet = network(entry["subnet"])
-    last = subnet.broadcast_address if subnet.version == 6 else subnet.broadcast_address - 1
-    first: Any = ip(entry["rangeStart"]) if entry.get("rangeStart") else subnet.network_address + 1
-    return first, ip(entry["rangeEnd"]) if entry.get("rangeEnd") else last
-
-
-def _mixed(ranges: list[_Range]) -> Iterator[Fault]:
-    first: dict[int, Network] = {}
-    for entry in ranges:
-        other = first.setdefault(entry.group, entry.subnet)
-        if other.version != entry.subnet.version:
-            text = f"host-local: a list has one family, and not {other} and {entry.subnet}; give each its own list"
+def _mixed(entries: list[_Entry]) -> Iterator[Fault]:
+    first: dict[str, Network] = {}
+    for entry in entries:
+        subnet = entry.span.subnet
+        other = first.setdefault(entry.group, subnet)
+        if other.version != subnet.version:
+            text = f"host-local: a list has one family, and not {other} and {subnet}; give each its own list"
             yield Fault(ERROR, "schema", text, (*entry.place, "subnet"))
 
 
-def _overlaps(ranges: list[_Range]) -> Iterator[Fault]:
-    widest: Optional[_Range] = None
+def _overlaps(entries: list[_Entry]) -> Iterator[Fault]:
     # A range that ends outside of its subnet's family is already reported.
-    comparable = [entry for entry in ranges if entry.first.version == entry.last.version == entry.subnet.version]
-    for entry in sorted(comparable, key=lambda entry: (entry.subnet.version, entry.first, entry.number)):
-        if widest is None or widest.subnet.version != entry.subnet.version or entry.first > widest.last:
+    comparable = [entry for entry in entries if len({part.version for part in entry.span[:3]}) == 1]
+    widest: Optional[_Entry] = None
+    for entry in sorted(comparable, key=lambda entry: (entry.span.subnet.version, int(entry.span.start), entry.place)):
+        span = entry.span
+        if widest is None or not span.overlaps(widest.span):
             widest = entry
             continue
-        message = f"host-local: {entry.first} to {entry.last} overlaps {widest.first} to {widest.last}; keep them apart"
+        other = widest.span
+        message = f"host-local: {span.start} to {span.end} overlaps {other.start} to {other.end}; keep them apart"
         yield Fault(ERROR, "schema", message, max(entry, widest).place)
-        widest = max(entry, widest, key=lambda entry: entry.last)
+        widest = max(entry, widest, key=lambda entry: int(entry.span.end))
 
 
 def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
-    for entry, _group, place in _entries(ipam):
-        subnet: Any = network(entry["subnet"])
+    for entry in _entries(ipam):
+        subnet: Any = entry.span.subnet
         routed = subnet.version == 4 or (
             subnet.subnet_of(_UNICAST) and not any(subnet.subnet_of(part) for part in _NOT_ROUTED)
         )
@@ -224,7 +211,7 @@ def _public(ipam: dict[str, Any]) -> Iterator[Fault]:
                 f"host-local: {subnet} is public address space and ipMasq replaces its addresses, so containers cannot "
                 f"reach the hosts that own these addresses; write a private network such as {private}"
             )
-            yield Fault(WARNING, "public_subnet", text, (*place, "subnet"))
+            yield Fault(WARNING, "public_subnet", text, (*entry.place, "subnet"))
 
 
 # ---- static

@@ -135,7 +135,7 @@ def _version(text: str) -> str:
 
 
 def capabilities_of(plugins: Sequence[Dict[str, Any]]) -> List[str]:
-    """Return the capabilities that plugins declare, each once."""
+    """Return the capabilities that plugins declare."""
     capabilities: List[str] = []
     for plugin in plugins:
         declared = member_of(plugin, "capabilities")

@@ -21,6 +21,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.ranges import ra
             ["10.1.0.1-10.1.0.2", "fd00::1-fd00::3"],
             3,
         ),
+        ({"subnet": "10.1.0.0/24", "rangeStart": "10.1.0.0", "rangeEnd": "::ffff:a01:9"}, ["10.1.0.0-10.1.0.9"], 9),
+        ({"subnet": "10.1.0.0/24", "rangeEnd": "10.1.1.9"}, [], 0),
         ({"subnet": "10.1.0.0/31"}, [], 0),
         ({"subnet": "10.1.0.0"}, [], 0),
         ({"subnet": 7, "ranges": {"no": "list"}}, [], 0),
