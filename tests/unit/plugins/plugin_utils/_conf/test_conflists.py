@@ -8,7 +8,6 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import TextSource
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
 
@@ -104,19 +103,6 @@ def test_it_passes_without_a_word(kind):
     assert found(FINE[kind]) == []
 
 
-def test_public_addresses_behind_a_masquerading_bridge_are_a_warning():
-    ipam = {**HOST_LOCAL, "ranges": [[{"subnet": "10.44.0.0/16"}], [{"subnet": "2001:4860:4860::/64"}]]}
-    bridge = {**BRIDGE, "hairpinMode": False, "promiscMode": True, "ipam": ipam}
-    assert found(network(bridge, PORTMAP)) == [("warning", "public_subnet", "/plugins/0/ipam/ranges/1/0/subnet")]
-
-
-def test_isolation_tells_which_release_it_needs():
-    text = network(BRIDGE, PORTMAP, {"type": "firewall", "ingressPolicy": "same-bridge"}, {"type": "tuning"})
-    (entry,) = problems(text)
-    assert (entry.level, entry.code, entry.pointer) == ("info", "needs_release", "/plugins/2/ingressPolicy")
-    assert "release 1.1.0" in entry.message
-
-
 def test_a_single_plugin_without_a_name_needs_one_from_the_task_and_its_routes_a_prefix_length():
     ipam = {"type": "ecs-ipam", "id": "a", "cniVersion": "0.3.0", "ipv4-subnet": "169.254.44.0/22"}
     text = single("0.3.0", type="ecs-bridge", bridge="tasks0", mtu=1500, ipam=ipam)
@@ -125,11 +111,6 @@ def test_a_single_plugin_without_a_name_needs_one_from_the_task_and_its_routes_a
     ipam["ipv4-routes"] = [{"dst": "169.254.44.1"}]
     text = single("0.3.0", type="ecs-bridge", bridge="tasks0", ipam=ipam)
     assert found(text, "tasks") == [("warning", "schema", "/ipam/ipv4-routes/0/dst")]
-
-
-def test_macvlan_on_lo_is_a_warning_also_in_a_list_of_one():
-    text = network({"type": "macvlan", "master": "lo", "ipam": {"type": "dhcp"}}, version="0.4.0")
-    assert found(text) == [("warning", "schema", "/plugins/0/master")]
 
 
 def test_whereabouts_with_a_key_of_old_releases_and_a_route_of_the_other_family():
@@ -146,27 +127,8 @@ def test_whereabouts_with_a_key_of_old_releases_and_a_route_of_the_other_family(
     ]
 
 
-def test_a_file_that_was_cut_off_says_where_and_what_is_open():
-    text = network(BRIDGE)
-    cut = text[: text.index("10.44.0.0/16") + len('10.44.0.0/16"\n            }')]
-    (entry,) = problems(cut)
-    assert (entry.level, entry.code) == ("error", "json_truncated")
-    assert entry.line == cut.count("\n") + 1
-    assert "it is cut off, or ]]}}]} is missing" in entry.message
-
-
-def test_a_name_that_cannot_be_part_of_a_path_is_an_error():
-    assert found(network(BRIDGE, name="web@123", version="0.4.0")) == [("error", "bad_name", "/name")]
-
-
 def test_addresses_of_static_in_the_shape_of_ranges_are_an_error_that_shows_the_right_shape():
     ipam = {"type": "static", "addresses": [[{"subnet": "10.44.0.9/16", "gateway": "10.44.0.1"}]]}
     (entry,) = problems(network({**BRIDGE, "ipam": ipam}, version="0.4.0"))
     assert (entry.level, entry.code, entry.pointer) == ("error", "schema", "/plugins/0/ipam/addresses/0")
     assert 'write, for example, {"address": "10.55.0.7/24", "gateway": "10.55.0.1"}' in entry.message
-
-
-def test_two_files_of_one_network_in_a_task_are_an_error():
-    networks = [{"content": network(BRIDGE, name="pods")}, {"content": network(BRIDGE, PORTMAP, name="pods")}]
-    checked = CheckedNetworks(networks, list(LEVELS), lambda src: ("", b""))
-    assert [(entry.level, entry.code) for entry in checked.problems] == [("error", "name_twice")]

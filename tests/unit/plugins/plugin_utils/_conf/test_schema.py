@@ -80,13 +80,6 @@ def test_plugins_without_a_schema_pass_with_an_info_and_what_all_share_is_valida
     assert [entry[:3] for entry in found if entry[0] != "info"] == [("warning", "unknown_key", "/capabilites")]
 
 
-@pytest.mark.parametrize(("mistyped", "meant"), [("brigde", "bridge"), ("Bridge", "bridge"), ("porrtmap", "portmap")])
-def test_a_mistyped_plugin_type_is_a_warning(problems, mistyped, meant):
-    (entry,) = [entry for entry in problems({"type": mistyped}) if entry[1] == "unknown_plugin"]
-    assert entry[0] == "warning"
-    assert f"did you mean {meant}?" in entry[3]
-
-
 def test_what_libcni_refuses_is_told_with_its_place_if_the_schema_knows_it(places):
     assert places({"type": "acme", "capabilities": 5}) == [
         ("info", "unknown_plugin", ""),
@@ -107,16 +100,6 @@ def test_an_unknown_key_of_the_list_is_a_warning(problems):
     (entry,) = Checked(DataSource(data), "here", None, ("syntax", "schema")).problems
     assert (entry.code, entry.pointer) == ("unknown_key", "/disablCheck")
     assert "disableCheck" in entry.message
-
-
-def test_places_in_a_text_are_those_of_the_key_or_value():
-    text = '{"cniVersion": "1.0.0", "name": "a",\n "plugins": [\n  {"type": "bridge", "MTU": "9",\n   "vlam": 1}]}'
-    found = Checked(TextSource(text), "here", None, ("syntax", "schema")).problems
-    assert [(entry.code, entry.line, entry.column) for entry in found] == [
-        ("key_case", 3, 22),
-        ("unknown_key", 4, 4),
-        ("schema", 3, 29),
-    ]
 
 
 # ---- huge and deep input

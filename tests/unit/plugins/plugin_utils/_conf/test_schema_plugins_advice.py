@@ -337,11 +337,9 @@ def test_portmap_and_others_twice_in_a_chain(problems, first, second, level):
     assert [entry[:3] for entry in found] == ([(level, "plugin_twice", "")] if level else [])
 
 
-def test_public_addresses_without_masquerading_and_private_ones_with_it_are_fine(problems):
+def test_public_addresses_without_masquerading_are_fine(problems):
     public = {"type": "host-local", "subnet": "2001:4860:4860::/64"}
     assert problems({"type": "bridge", "ipam": public}) == []
-    for subnet in ("10.1.0.0/24", "100.64.0.0/16", "fd00::/64", "2001:db8::/64", "1100:200::/24"):
-        assert problems({"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local", "subnet": subnet}}) == []
 
 
 @pytest.mark.parametrize(

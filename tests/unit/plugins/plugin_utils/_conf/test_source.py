@@ -107,14 +107,6 @@ def test_a_text_cut_off_anywhere_is_refused_with_a_place(cut):
     assert error.value.position[1] <= cut + 1
 
 
-def test_duplicate_keys_are_noticed():
-    source = TextSource('{"a": {"b": 1, "b": 2}}')
-    assert source.document() == {"a": {"b": "2"}}
-    assert list(source.positions.duplicate_keys()) == [("a", "b")]
-    clean = TextSource('{"a": {"b": 1}, "c": {"b": 1}}')
-    assert list(clean.positions.duplicate_keys()) == []
-
-
 def test_a_mapping_becomes_plain_and_keeps_its_order():
     class Tagged(str):
         pass

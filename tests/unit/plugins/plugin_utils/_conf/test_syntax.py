@@ -143,22 +143,6 @@ def test_values_that_only_look_a_bit_like_templates_pass(text):
     assert found(check({**GOOD, "plugins": [{"type": "bridge", "x": text}]})) == []
 
 
-def test_deep_nesting_is_an_error_and_no_traceback():
-    text = '{"name": "a", "plugins": [{"type": "x", "y": %s1%s}]}' % ("[" * 5000, "]" * 5000)
-    assert found(Checked(TextSource(text), "here", None, ("syntax",))) == [("error", "json_invalid", "")]
-
-
 def test_without_the_level_only_the_name_is_tested():
     assert check({**GOOD, "cniVersion": "7"}, levels=()).problems == []
     assert found(check({**GOOD, "name": "../x"}, levels=())) == [("error", "bad_name", "/name")]
-
-
-def test_a_duplicate_key_is_a_warning_with_its_place():
-    text = '{"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge",\n"mtu": 1, "mtu": 2}]}'
-    (entry,) = Checked(TextSource(text), "here", None, ("syntax",)).problems
-    assert (entry.code, entry.pointer, entry.line, entry.column) == (
-        "duplicate_key",
-        "/plugins/0/mtu",
-        2,
-        11,
-    )
