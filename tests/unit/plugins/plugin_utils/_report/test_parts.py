@@ -10,7 +10,7 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.splitter import parse_kv
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import repairs
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import (
@@ -63,14 +63,6 @@ def limited(limit, hosts):
     inventory.reconcile_inventory()
     inventory.subset(limit)
     return sorted(found.name for found in inventory.get_hosts())
-
-
-def test_a_plain_name_stays_readable_in_a_command():
-    command = Commands(["/etc/fleet.yml"], folder="/srv/report").playbook("drift", ["web1.example.net"])
-    assert command == (
-        "ansible-playbook podwire.cni.drift --limit web1.example.net -i /etc/fleet.yml -e cni_report_dir=/srv/report"
-    )
-    assert pattern("a b.c") == r"~^a\x20b\x2ec$"
 
 
 def test_what_differs_between_commands_comes_first():
