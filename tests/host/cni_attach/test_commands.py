@@ -12,6 +12,20 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, PYTHON, sh
 
+# Runs a module, and notes each command that it starts itself.
+RECORDING = """\
+#!{python}
+import sys
+def note(event, args):
+    if event == "os.posix_spawn":
+        with open({log!r}, "a") as log:
+            print(*args[1], file=log)
+sys.addaudithook(note)
+code = sys.argv[2]
+sys.argv = ["-c", *sys.argv[3:]]
+exec(compile(code, "<module>", "exec"), {{"__name__": "__main__"}})
+"""
+
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 
 
@@ -64,6 +78,34 @@ def hidden_tools():
     finally:
         for path in paths:
             sh(f"umount {path}", check=False)
+
+
+def test_the_firewall_is_read_once_for_all_attachments(work, attach, bridge, networks, write_network, namespaces):
+    gateway = bridge("pwacount0", "10.64.0.0/24", isGateway=True, ipMasq=True)
+    write_network("pwacount", [gateway, networks["pwamap"][1]])
+    log, python = work / "commands", work / "python"
+    python.write_text(RECORDING.format(python=PYTHON, log=str(log)))
+    python.chmod(0o755)
+    names = [f"pwa-{number}" for number in range(6)]
+    namespaces(*names)
+    wanted = [{"network": "pwacount", "container_id": name, "netns": name} for name in names]
+    for number, attachment in enumerate(wanted):
+        ports = [{"hostPort": 18090 + number, "containerPort": 80, "protocol": "tcp"}]
+        attachment["capability_args"] = {"portMappings": ports}
+
+    def commands(*attachments):
+        log.write_text("")
+        attach(*attachments, python=str(python))
+        return [line for line in log.read_text().splitlines() if "tables" in line or "nft" in line]
+
+    added = commands(*wanted)
+    unchanged = commands(*wanted)
+    namespaces()
+    deleted = commands(*({**attachment, "state": "absent"} for attachment in wanted))
+    # A reading is a command of nft and two of iptables; what is removed is read once more, and written.
+    assert 0 < len(added) <= 4, added
+    assert 0 < len(unchanged) <= 3, unchanged
+    assert 0 < len(deleted) <= 5, deleted
 
 
 def test_without_iptables_nothing_runs_and_its_package_is_named(host, attach, bridge, networks, write_network):

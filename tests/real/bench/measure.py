@@ -2,8 +2,8 @@
 """Measures our libcni next to Go's, in turns: measure.py GO_PROGRAM OUTPUT
 
 Writes the medians as JSON: `import` in milliseconds, beyond a Python that imports nothing; the rest in microseconds a
-call: `go` and `python` of a DEL with a plugin that does nothing, `bare` of that plugin through `subprocess` alone,
-`write` of a durable cache write.
+call: `go` and `python` of a DEL with a plugin that does nothing, `python_500` and `python_10000` of that beside as many
+cache entries of others, `bare` of that plugin through `subprocess` alone, `write` of a durable cache write.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 MODULE_UTILS = HERE.parents[2] / "plugins" / "module_utils"
 ROUNDS = 9
 CALLS = 60
+OTHERS = (500, 10_000)
 NETWORK = {
     "cniVersion": "1.1.0",
     "name": "bench",
@@ -44,6 +45,15 @@ def measure_import(directory: str) -> float:
     return median(with_it - without for with_it, without in turns) * 1000
 
 
+def cache_of(cache_dir: str, count: int) -> str:
+    """Make a cache directory with this many entries, which no call looks for."""
+    results = Path(cache_dir, "results")
+    results.mkdir(parents=True)
+    for number in range(count):
+        (results / f"other-{number}-eth0").write_text("{}", encoding="utf-8")
+    return cache_dir
+
+
 def measure_calls(go_program: str, directory: str) -> dict[str, float]:
     shutil.copy("/bin/true", f"{directory}/nothing")
     conflist = f"{directory}/nothing.conflist"
@@ -51,10 +61,12 @@ def measure_calls(go_program: str, directory: str) -> dict[str, float]:
         json.dump(NETWORK, stream)
     ours = [sys.executable, str(HERE / "calls.py")]
     commands = {"go": [go_program, "del"], "python": [*ours, "del"], "bare": [*ours, "bare"], "write": [*ours, "write"]}
+    caches = {f"python_{count}": cache_of(f"{directory}/cache_{count}", count) for count in OTHERS}
+    commands.update(dict.fromkeys(caches, commands["python"]))
     took: dict[str, list[float]] = {name: [] for name in commands}
     for _round in range(ROUNDS):
         for name, command in commands.items():
-            arguments = [str(CALLS), directory, f"{directory}/cache", conflist]
+            arguments = [str(CALLS), directory, caches.get(name, f"{directory}/cache"), conflist]
             output = subprocess.run([*command, *arguments], stdout=subprocess.PIPE, check=True).stdout
             took[name] += map(float, output.split())
     return {name: median(times) for name, times in took.items()}

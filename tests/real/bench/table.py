@@ -82,6 +82,8 @@ def footprints(durations: Durations, directory: str) -> None:
 def libcni(directory: str) -> None:
     [found] = records(directory, "libcni")
     row("one DEL, a plugin that does nothing: libcni / Go's", found["python"], found["go"], 1.0, "us")
+    for count in (500, 10_000):
+        row(f"  beside {count} cache entries / beside none", found[f"python_{count}"], found["python"], 1.1, "us")
     row("  (subprocess alone / Go's libcni)", found["bare"], found["go"], None, "us")
     row("  (a durable cache write / Go's DEL, which writes none)", found["write"], found["go"], None, "us")
     limit("import of what cni_attach needs of libcni", found["import"], 25, "ms")
