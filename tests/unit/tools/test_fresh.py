@@ -99,12 +99,6 @@ def test_a_system_is_removed_however_its_run_ends(runs, end):
     assert list(runs.iterdir()) == []
 
 
-def test_systems_of_runs_that_have_died_are_removed_and_live_ones_stay(runs):
-    (runs / "run.dead" / "root").mkdir(parents=True)
-    with a_run() as live, machine.run_directory(fresh.RUNS, fresh._remove) as other:
-        assert sorted(runs.iterdir()) == sorted([live, other])
-
-
 @pytest.mark.parametrize("number", fresh.ENDS)
 def test_a_signal_ends_the_run_and_removes_the_system(runs, monkeypatch, number):
     def tried(suite, user, commands):
@@ -123,14 +117,3 @@ def test_a_signal_ends_the_run_and_removes_the_system(runs, monkeypatch, number)
         for end, handler in before.items():
             signal.signal(end, handler)
     assert caught.value.code == 128 + number and list(runs.iterdir()) == []
-
-
-def test_a_command_ends_when_it_is_no_longer_followed():
-    class Interrupted(list):
-        def append(self, line):
-            raise SystemExit
-
-    begun = time.monotonic()
-    with pytest.raises(SystemExit):
-        fresh._follow(["sh", "-c", "echo one; exec sleep 60"], Interrupted())
-    assert time.monotonic() - begun < 30

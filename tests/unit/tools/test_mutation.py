@@ -18,23 +18,6 @@ pytestmark = pytest.mark.full
 CODE = "def keep(words):\n    found = [word for word in words if word]\n    return sorted(found)\n"
 
 
-def mutants_of(code, operator=None):
-    found = [mutant for place in mutation.places(Path("x.py"), code) for mutant in place]
-    return [mutant.apply(code) for mutant in found if operator is None or isinstance(mutant.operator, operator)]
-
-
-@pytest.mark.parametrize(
-    ("operator", "before", "after"),
-    [
-        (operator, example.pre_mutation_code, example.post_mutation_code)
-        for operator in mutation.OWN
-        for example in operator.examples()
-    ],
-)
-def test_examples_of_the_operators(operator, before, after):
-    assert mutants_of(before, operator) == [after]
-
-
 @pytest.fixture
 def collection(tmp_path, monkeypatch):
     """A collection with one room and one test, and no namespaces."""

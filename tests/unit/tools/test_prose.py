@@ -104,31 +104,6 @@ def test_what_is_found(text, expected):
     assert words(prose.of_markdown(text)) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "renewed, canewd, amend, mendable",
-        "anew-style and pre-anew",
-        "the end of\n\nours",
-        "| of | ours |",
-        "there is no | any more |",
-        "there is no word in the six that may come before any more",
-        "run `anew` and ``of ` ours anew``",
-        "a span `that is\nanew` and goes on",
-        "```\nanew\n```",
-        "```yaml\n- name: anew\n```\n",
-        "- a step:\n\n  ```console\n  $ anew\n  ```\n",
-        "~~~\nanew\n~~~",
-        "<!-- not run: anew -->",
-        '"made anew", says the program',
-        "> the program prints anew",
-        "[a link](anew.md#of-ours) and https://example.com/anew",
-    ],
-)
-def test_what_is_skipped(text):
-    assert words(prose.of_markdown(text)) == []
-
-
 def test_text_after_code_is_read():
     assert words(prose.of_markdown("```\nanew\n```\nanew\n\n`anew` anew")) == [(4, "anew"), (6, "anew")]
 
