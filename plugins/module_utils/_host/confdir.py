@@ -7,9 +7,10 @@ most 1 MiB, and never one with the name of a kubeconfig. A broken file stays in 
 
 from __future__ import annotations
 
+import copy
 import os
 import stat
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..libcni import conf, gojson
 from ..libcni.errors import ConfigError, JSONError, ValidationError
@@ -17,6 +18,8 @@ from ..libcni.validate import validate_network_name
 from .errors import HostError
 from .files import Directory
 
+Folders = Mapping[Optional[str], List["ConfFile"]]
+"""The drop-ins of some networks, by name."""
 EXTENSIONS = (".conf", ".conflist", ".json")
 MAX_SIZE = 1 << 20
 
@@ -34,13 +37,14 @@ class ConfFile:
     nor regular file), ``mode``, ``uid``, ``gid`` (of the entry itself), ``text`` (bytes; None if it was not read),
     ``network`` (its network's name, None if it cannot be read or has none), ``cni_version`` (negotiated, "" if none),
     ``plugins`` (parsed plugin objects), ``inlined_only`` (it ignores drop-ins), ``error`` (why no runtime can load it,
-    "" if it can be loaded).
+    "" if it can be loaded), ``folder`` (the drop-ins beside it, None if they were not read).
     """
 
     is_link = is_special = inlined_only = False
     mode = uid = gid = 0
     text: Optional[bytes] = None
     network: Optional[str] = None
+    folder: Optional[List[ConfFile]] = None
     cni_version = error = ""
 
     def __init__(self, name: str, path: str, text: Optional[bytes] = None) -> None:
@@ -58,6 +62,20 @@ class ConfFile:
             parse_conf(self, text)
         except HostError as error:
             self.error = error.msg
+
+    @property
+    def drop_ins(self) -> List[ConfFile]:
+        """The drop-ins whose plugins libcni appends, as it does to conflists only (libcni/conf.go)."""
+        if self.kind != "conflist" or self.inlined_only or not self.network:
+            return []
+        if self.folder is None:
+            self.folder = drop_ins(os.path.dirname(self.path), self.network)
+        return self.folder
+
+    @property
+    def chain(self) -> List[Dict[str, Any]]:
+        """The plugins in the order in which they run, drop-ins included."""
+        return [plugin for file in (self, *self.drop_ins) for plugin in file.plugins]
 
 
 def sort_key(name: str) -> bytes:
@@ -198,11 +216,14 @@ def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
     return [file for file in scan_conf_dir(os.path.realpath(folder)) if file.kind == "conf"]
 
 
-def plugins_in(files: Sequence[ConfFile], conf_dir: str) -> List[Tuple[str, Dict[str, Any]]]:
+def with_folders(files: Iterable[ConfFile], folders: Folders) -> List[ConfFile]:
+    """Return *files* with other drop-ins beside them."""
+    changed = [copy.copy(file) if file.network in folders else file for file in files]
+    for file in changed:
+        file.folder = folders.get(file.network, file.folder)
+    return changed
+
+
+def plugins_in(files: Iterable[ConfFile]) -> List[Tuple[str, Dict[str, Any]]]:
     """Return a pair of network name and parsed plugin for every plugin that loads, including drop-ins."""
-    found: List[Tuple[str, Dict[str, Any]]] = []
-    for file in files:
-        if file.network and not file.error:
-            plugins = file.plugins + [plugin for extra in drop_ins(conf_dir, file.network) for plugin in extra.plugins]
-            found.extend((file.network, plugin) for plugin in plugins)
-    return found
+    return [(file.network, plugin) for file in files if file.network and not file.error for plugin in file.chain]

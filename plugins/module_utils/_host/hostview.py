@@ -45,7 +45,6 @@ class HostView:
         self.answers: Dict[str, Union[Dict[str, Any], HostError]] = {}
         self.runtimes: Optional[List[Any]] = None
         self._files: Dict[str, List[ConfFile]] = {}
-        self._drop_ins: Dict[Tuple[str, str], List[ConfFile]] = {}
 
     @property
     def manifest(self) -> Manifest:
@@ -112,14 +111,10 @@ class HostView:
         self._files[conf_dir] = list(files)
         self.written.update({file.path: file.text or b"" for file in self._files[conf_dir] if file.name in written})
 
-    def expect_drop_ins(self, conf_dir: str, drop_ins: Mapping[str, List[ConfFile]]) -> None:
-        """Note the *drop_ins* that networks will have, by name."""
-        self._drop_ins.update({(conf_dir, network): files for network, files in drop_ins.items()})
-
-    def drop_in_texts(self, conf_dir: str, network: str) -> Optional[List[Tuple[str, bytes]]]:
-        """Return path and text of the drop-ins that a network will have, None if no step changes them."""
-        files = self._drop_ins.get((conf_dir, network))
-        return None if files is None else [(file.path, file.text or b"") for file in files]
+    def folder_of(self, conf_dir: str, network: str) -> Optional[List[ConfFile]]:
+        """Return the drop-ins that a network will have, None if no step changes them and they were not read."""
+        files = (file for file in self._files.get(conf_dir, ()) if file.network == network and file.kind == "conflist")
+        return next((file.folder for file in files), None)
 
     def conf_paths(self, conf_dir: str, extensions: Sequence[str]) -> List[str]:
         """Return the paths of the configuration files with one of *extensions*, as libcni finds them.

@@ -198,6 +198,6 @@ def _as_hosts_say(text: str) -> Iterator[Fault]:
     if file.error:
         # libcni's reasons are those of the level syntax.
         return
-    view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])
-    for entry in network_problems(view, file, uses_of_network(view, file)):
+    file.folder = []
+    for entry in network_problems(ConfView("", [], [file], set(), {file.name}), file, uses_of_network(file)):
         yield Fault(entry.level, entry.code, entry.message, parts_of(entry.pointer))

@@ -92,8 +92,8 @@ class Networks:
 
     def _drop_ins(self, network: str) -> Optional[List[PluginConfig]]:
         """Return the drop-ins that a step of the plan gives to a network, None if none does."""
-        texts = self._view.drop_in_texts(self._conf_dir, network)
-        return None if texts is None else [network_plugin_conf_from_bytes(text) for _path, text in texts]
+        folder = self._view.folder_of(self._conf_dir, network)
+        return None if folder is None else [network_plugin_conf_from_bytes(file.text or b"") for file in folder]
 
     def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
         """Return why there is no network *name*; *errors* come from the files that cannot be loaded."""

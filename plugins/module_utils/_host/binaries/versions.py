@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 from ...libcni.cache import list_entries
 from ...libcni.errors import CacheError
 from ..addresses import objects_in
-from ..confdir import drop_ins, read_go_json
+from ..confdir import read_go_json
 from ..errors import HostError
 from ..hostview import HostView
 from .batch import INSTALL, REPLACE, PluginBatch, PluginChange
@@ -31,10 +31,8 @@ def networks_in(conf_dir: str, view: HostView) -> Iterator[User]:
     """Yield the networks of a directory, and their drop-ins as users of their own."""
     for file in view.conf_files(conf_dir):
         yield User(f"the network {file.network!r} in {file.path}", file.cni_version, file.plugins)
-        if file.network and not file.inlined_only:
-            for drop_in in drop_ins(conf_dir, file.network):
-                text = f"the network {file.network!r} in {drop_in.path}"
-                yield User(text, file.cni_version, drop_in.plugins)
+        for drop_in in file.drop_ins:
+            yield User(f"the network {file.network!r} in {drop_in.path}", file.cni_version, drop_in.plugins)
 
 
 def attachments_in(cache_dir: str, view: HostView) -> Iterator[User]:

@@ -13,7 +13,7 @@ from ..kinds import delegate_of, kind_of, member_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, Finding
 from ..ranges import Interface, Subnet
-from .view import Bridge, ConfView, Pool, Uses
+from .view import Bridge, ConfView, Pool, Uses, chain_of
 
 
 def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:
@@ -242,7 +242,7 @@ def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:
 def _masters(view: ConfView, made: Set[str]) -> Iterator[Finding]:
     """Yield the missing interfaces that networks are put on, except *made*, which networks create."""
     for file in view.loaded():
-        for index, (path, pointer, plugin) in enumerate(view.chain(file)):
+        for index, (path, pointer, plugin) in enumerate(chain_of(file)):
             for place, part in ((pointer, plugin), (pointer + "/delegate", delegate_of(plugin))):
                 kind, name = text_of(part, "type"), text_of(part, "master")
                 if kind_of(part).parent != "master" or member_of(part, "linkincontainer") is True:
@@ -266,7 +266,7 @@ def _uplinks(view: ConfView) -> Iterator[Finding]:
     """Yield the networks whose first ADD takes the host's announced default route, whoever runs it."""
     for file in view.loaded():
         try:
-            uplinks = uplinks_of_routers([plugin for _path, _pointer, plugin in view.chain(file)])
+            uplinks = uplinks_of_routers(file.chain)
         except HostError:
             # The comparison of addresses reports that they cannot be read.
             return

@@ -11,7 +11,7 @@ from ..commands import find_command
 from ..errors import HostError
 from ..kinds import text_of
 from ..problems import INFO, WARNING, Finding
-from .view import ConfView, Placed
+from .view import ConfView, Placed, chain_of
 
 Plugin = Dict[str, Any]
 _TIMEOUT = 10.0
@@ -83,7 +83,7 @@ def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Finding]:
     """Yield the known vulnerabilities in the plugins of the requested and of the other managed networks."""
     for file in view.loaded():
         if file.name in view.wanted | view.managed:
-            for placed in view.chain(file):
+            for placed in chain_of(file):
                 for advisory in ADVISORIES:
                     yield from _concerning(advisory, placed, binaries)
 

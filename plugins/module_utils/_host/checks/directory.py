@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Dict, Iterator, List, Optional, Sequence
 
 from ..binaries.types import delegates_of, inner_plugins, is_multus
-from ..binaries.usable import Binaries, Use, check_uses, uses_of
-from ..confdir import ConfFile, drop_ins, read_go_json, sort_key
+from ..binaries.usable import Binaries, check_uses, uses_of
+from ..confdir import ConfFile, read_go_json, sort_key
 from ..kinds import kind_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding
 from .addresses import address_problems, host_problems
 from .advisories import security_problems
 from .network import network_problems
-from .view import ConfView, uses_of_network
+from .view import ConfView, chain_of, uses_of_network
 
 
 def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:
@@ -27,7 +27,7 @@ def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:
     uses = []
     for file in view.loaded():
         problems.extend(_drop_ins(view, file))
-        uses.append(uses_of_network(view, file))
+        uses.append(uses_of_network(file))
         problems.extend(network_problems(view, file, uses[-1]))
     if any(is_multus(plugin) for file in view.loaded() for plugin in file.plugins):
         from .multus import multus_problems
@@ -87,7 +87,7 @@ def name_problems(view: ConfView) -> Iterator[Finding]:
 
 
 def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Finding]:
-    for extra in view.drop_ins(file):
+    for extra in file.drop_ins:
         if extra.error:
             what = (
                 f"{extra.error}; no runtime with libcni 1.3 or later loads the network {file.network!r} because of "
@@ -170,27 +170,14 @@ def broken_file(file: ConfFile, before_managed: bool) -> Finding:
 # ---- plugins
 
 
-def check_plugins(
-    binaries: Binaries,
-    files: Sequence[ConfFile],
-    tolerate_missing: bool,
-    folder_of: Callable[[str, str], Sequence[ConfFile]] = drop_ins,
-) -> Iterator[Finding]:
-    """Yield the problems with the plugins that *files*, the planned files of a request, name.
-
-    *folder_of* returns the drop-ins of a network.
-    """
+def check_plugins(binaries: Binaries, files: Sequence[ConfFile], tolerate_missing: bool) -> Iterator[Finding]:
+    """Yield the problems with the plugins that *files*, the planned files of a request, name."""
     for file in files:
         if file.error or not file.network:
             what = f"libcni cannot load this network: {file.error or 'it has no name'}"
             yield Finding(ERROR, "not_loadable", what, "", file.path)
             continue
-        uses: List[Use] = []
-        for index, plugin in enumerate(file.plugins):
-            uses.extend(uses_of(file.path, f"/plugins/{index}", plugin))
-        for extra in [] if file.inlined_only else folder_of(os.path.dirname(file.path), file.network):
-            for plugin in extra.plugins:
-                uses.extend(uses_of(extra.path, "", plugin))
+        uses = [use for placed in chain_of(file) for use in uses_of(*placed)]
         problems = check_uses(binaries, file.network, file.cni_version, uses, tolerate_missing)
         problems += _delegate_problems(file, binaries, tolerate_missing)
         yield from problems or _missing_tools(file, binaries)
@@ -201,15 +188,15 @@ def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Finding]:
 
     It is not an error: the runtime may have another PATH, and the command may be installed later.
     """
-    if not any(kind_of(plugin).rules for plugin in file.plugins):
+    if not any(kind_of(plugin).rules for plugin in file.chain):
         return
     from ..firewall.tools import tool_obstacles
 
-    for index, plugin in enumerate(file.plugins):
+    for path, pointer, plugin in chain_of(file):
         bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
         for finding in tool_obstacles([plugin], {"portMappings": True}, bin_dirs):
             what = f"network {file.network!r}: {finding.what}"
-            yield finding._replace(level=WARNING, what=what, file=file.path, pointer=f"/plugins/{index}")
+            yield finding._replace(level=WARNING, what=what, file=path, pointer=pointer)
 
 
 def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Finding]:

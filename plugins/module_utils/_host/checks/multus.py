@@ -21,7 +21,7 @@ from ..process_root import ProcessRoot
 from ..processes import Process, open_root, processes
 from ..runtimes.through import network_file
 from .plugins import found_plugin, missing_file, why_not_there
-from .view import ConfView, Placed
+from .view import ConfView, Placed, chain_of
 
 # Multus' own defaults.
 _SOCKET_DIR, _SOCKET = "/run/multus", "multus.sock"
@@ -37,7 +37,7 @@ class _Multus(NamedTuple):
 def multus_problems(view: ConfView) -> Iterator[Finding]:
     """Yield the problems of Multus' files in the planned directory."""
     files = view.loaded()
-    every = [_Multus(file, placed) for file in files for placed in view.chain(file) if is_multus(placed.plugin)]
+    every = [_Multus(file, placed) for file in files for placed in chain_of(file) if is_multus(placed.plugin)]
     for entry in every:
         yield from _target(view, entry)
         yield from _networks(view, entry)

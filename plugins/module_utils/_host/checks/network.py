@@ -9,14 +9,14 @@ from ..confdir import ConfFile
 from ..kinds import META, kind_of, member_of, object_of, text_of
 from ..problems import Finding
 from ..ranges import IP, Subnet, interface_of, ip_of
-from .view import Bridge, ConfView, Placed, Pool, Uses
+from .view import Bridge, ConfView, Placed, Pool, Uses, chain_of
 
 _RATES = ("ingressrate", "egressrate")
 
 
 def network_problems(view: ConfView, file: ConfFile, uses: Uses) -> Iterator[Finding]:
     """Yield the problems of the chain of one network, and of the addresses that it *uses*."""
-    chain = view.chain(file)
+    chain = chain_of(file)
     yield from _chain_order(view, file, chain)
     for placed in chain:
         yield from _capability(view, file, placed)

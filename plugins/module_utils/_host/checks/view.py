@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..confdir import ConfFile, drop_ins as drop_ins_of
+from ..confdir import ConfFile
 from ..hostview import HostView
 from ..kinds import (
     bridge_of,
@@ -41,7 +41,7 @@ class ConfView:
 
     ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files, ``own_drop_ins``
     those of their drop-ins (``NETWORK/FILE``). ``at_each``: an overlap is reported at both files. ``host`` has the
-    other directories. *folder_of* returns the drop-ins of a network.
+    other directories.
     """
 
     def __init__(
@@ -52,7 +52,6 @@ class ConfView:
         managed: Set[str],
         wanted: Set[str],
         host: Optional[HostView] = None,
-        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins_of,
     ) -> None:
         self.host = host or HostView()
         self.conf_dir = conf_dir
@@ -62,8 +61,6 @@ class ConfView:
         self.wanted = wanted
         self.own_drop_ins: Set[str] = set()
         self.at_each = False
-        self._folder_of = folder_of
-        self._drop_ins: Dict[str, List[ConfFile]] = {}
 
     def loaded(self) -> List[ConfFile]:
         """Return the files that hold a network."""
@@ -77,21 +74,12 @@ class ConfView:
         """Return the level of a problem that makes every ADD of *file* fail: an error if the file will be written."""
         return ERROR if file.name in self.wanted else self.level(file)
 
-    def drop_ins(self, file: ConfFile) -> List[ConfFile]:
-        """Return the files whose plugins libcni appends to the conflist *file*."""
-        if file.kind != "conflist" or file.inlined_only or not file.network:
-            return []
-        if file.network not in self._drop_ins:
-            self._drop_ins[file.network] = self._folder_of(self.conf_dir, file.network)
-        return self._drop_ins[file.network]
 
-    def chain(self, file: ConfFile) -> List[Placed]:
-        """Return the plugins of *file* in the order in which they run, drop-ins included."""
-        if file.kind != "conflist":
-            return [Placed(file.path, "", plugin) for plugin in file.plugins]
-        placed = [Placed(file.path, f"/plugins/{index}", plugin) for index, plugin in enumerate(file.plugins)]
-        extra = [Placed(extra.path, "", plugin) for extra in self.drop_ins(file) for plugin in extra.plugins]
-        return placed + extra
+def chain_of(file: ConfFile) -> List[Placed]:
+    """Return the plugins of *file* in the order in which they run, drop-ins included."""
+    in_list = file.kind == "conflist"
+    placed = [Placed(file.path, f"/plugins/{index}" * in_list, plugin) for index, plugin in enumerate(file.plugins)]
+    return placed + [Placed(extra.path, "", plugin) for extra in file.drop_ins for plugin in extra.plugins]
 
 
 # ---- pools
@@ -191,10 +179,10 @@ class Uses(NamedTuple):
     bridges: List[Bridge]
 
 
-def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
+def uses_of_network(file: ConfFile) -> Uses:
     """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
     uses = Uses([], [])
-    for placed in view.chain(file):
+    for placed in chain_of(file):
         _collect(file, placed, uses)
     return uses
 

@@ -65,7 +65,7 @@ class Inventory:
         self._check_access()
         self.lists = _lists(self.files)
         self.disabled = frozenset(one.name for one in [*self.lists, *self.contents.configs] if one.disable_gc)
-        configured = plugins_in(self.files, settings.conf_dir)
+        configured = plugins_in(self.files)
         self.of_pods = _pod_caches(configured, others)
         self.caches = [self.contents, *others, *(cached for cached in self.of_pods if cached not in others)]
         self.configured = bridges_of(configured)

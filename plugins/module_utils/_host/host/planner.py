@@ -153,7 +153,6 @@ class HostPlanner:
             view.expect_binaries(plan.expected())
         elif section in ("networks", "pod_networks") and not plan.left:
             view.expect_files(plan.conf_dir, plan.files_after, plan.written)
-            view.expect_drop_ins(plan.conf_dir, plan.drop_ins_after)
         elif section == "netns":
             view.namespaces.update(plan.expected())
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..binaries.store import ORIGINAL
 from ..binaries.types import types_of
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile, drop_ins, paths_of, read_go_json
+from ..confdir import ConfFile, paths_of, read_go_json
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest, digest_of, identity
@@ -32,20 +32,20 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
     paths = [path for file in files for path in paths_of(conf_dir, file.path, file.network or "")]
     problems += untrusted([conf_dir, *paths])
     for file in files:
-        folder = drop_ins(conf_dir, file.network) if file.kind == "conflist" and file.network else []
-        for candidate in [file, *folder]:
+        for candidate in [file, *file.drop_ins]:
             if candidate.error:
                 problems.append(Finding(ERROR, "bad_config", mask_text(candidate.error), file=candidate.path))
-        for candidate in [file, *folder]:
+        for candidate in [file, *file.drop_ins]:
             # A link's own mode does not matter.
             mode = 0 if candidate.is_link else candidate.mode
             problems += readable_secret(candidate.text or b"", mode, candidate.path)
-        rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
-        rows[-1]["managed_drop_ins"] = [one.path for one in folder if manifest.network_file(one.path, one.text)]
+        rows.append(_conf_row(file, manifest.network_file(file.path, file.text)))
+        managed = [extra.path for extra in file.drop_ins if manifest.network_file(extra.path, extra.text)]
+        rows[-1]["managed_drop_ins"] = managed
     return rows, problems
 
 
-def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+def _conf_row(file: ConfFile, managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
     digest = hashlib.sha256(file.text).hexdigest() if file.text is not None else ""
     owner = recognise(file)
     return {
@@ -54,7 +54,7 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "network": file.network or "",
         "cni_version": file.cni_version,
         "plugins": types_of(file.plugins),
-        "drop_ins": [extra.path for extra in folder],
+        "drop_ins": [extra.path for extra in file.drop_ins],
         "config": None if file.text is None else mask(read_go_json(file.text)),
         "sha256": digest,
         "managed": managed is not None,

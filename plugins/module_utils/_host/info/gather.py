@@ -67,7 +67,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
     if wanted & {"attachments", "leases", "kernel"}:
         from . import attachments
 
-        networks = attempt(lambda: plugins_in(files, conf_dir), [])
+        networks = attempt(lambda: plugins_in(files), [])
         cache = attachments.AttachmentsInfo(stores)
         if "attachments" in wanted:
             result["attachments"] = attempt(lambda: attachments.attachments(cache), None)

@@ -6,9 +6,9 @@ The class of a step follows these effects, whatever its kind is.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
-from ..confdir import ConfFile, drop_ins, sort_key
+from ..confdir import ConfFile, Folders, drop_ins, sort_key, with_folders
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step, shorten
 from ..runtimes.discover import runtimes_on_host
@@ -17,8 +17,7 @@ from ..runtimes.profiles import FIRST
 from ..runtimes.runtime import Runtime
 from .difference import moved_plugins
 
-FolderOf = Callable[[str, str], List[ConfFile]]
-Judge = Callable[[Sequence[ConfFile], FolderOf], Effective]
+Judge = Callable[[Sequence[ConfFile]], Effective]
 
 
 class Given(NamedTuple):
@@ -129,17 +128,16 @@ _BY_NAME = "network "
 class ConfEffects:
     """The files that runtimes read in *conf_dir*, as each step of a plan leaves them; *judge* finds the runtimes.
 
-    *planned* are the files after all steps, *folder_of* returns the drop-ins of a network then.
+    *planned* are the files after all steps, *folders* the drop-ins then of those networks whose drop-ins change.
     """
 
     def __init__(
-        self, conf_dir: str, files: Sequence[ConfFile], planned: Sequence[ConfFile], folder_of: FolderOf, judge: Judge
+        self, conf_dir: str, files: Sequence[ConfFile], planned: Sequence[ConfFile], folders: Folders, judge: Judge
     ) -> None:
-        self._conf_dir = conf_dir
         self._files = {file.name: file for file in files}
         self._planned = {file.name: file for file in planned}
-        self._planned_folder_of = folder_of
-        self._changed_folders: List[str] = []
+        self._planned_folders = folders
+        self._folders = {network: drop_ins(conf_dir, network or "") for network in folders}
         self._judge = judge
 
     def classify(self, changes: Sequence[Any]) -> None:
@@ -147,7 +145,7 @@ class ConfEffects:
         before = self._given()
         for step, change in changes:
             if change.drop_ins:
-                self._changed_folders.append(change.drop_ins)
+                self._folders[change.drop_ins] = self._planned_folders[change.drop_ins]
             vacated = self._files.pop(change.vacates, None)
             if change.fills in self._planned:
                 self._files[change.fills] = self._planned[change.fills]
@@ -158,21 +156,16 @@ class ConfEffects:
             disrupt(step, before, after)
             before = after
 
-    def _folder_of(self, conf_dir: str, network: str) -> List[ConfFile]:
-        return (self._planned_folder_of if network in self._changed_folders else drop_ins)(conf_dir, network)
-
     def _given(self) -> Networks:
-        files = [self._files[name] for name in sorted(self._files, key=sort_key)]
-        return {**self._by_name(files), **given_by(self._judge(files, self._folder_of))}
+        files = with_folders((self._files[name] for name in sorted(self._files, key=sort_key)), self._folders)
+        return {**self._by_name(files), **given_by(self._judge(files))}
 
-    def _by_name(self, files: Sequence[ConfFile]) -> Networks:
+    @staticmethod
+    def _by_name(files: Sequence[ConfFile]) -> Networks:
         """Return the networks as libcni finds them by name, with what their drop-ins add."""
         networks: Networks = {}
         for file in sorted(files, key=lambda file: file.kind != "conflist"):
             place = f"{_BY_NAME}{file.network}"
             if file.network and not file.error and place not in networks:
-                appends = file.kind == "conflist" and not file.inlined_only
-                extras = self._folder_of(self._conf_dir, file.network) if appends else []
-                plugins = [*file.plugins, *(plugin for extra in extras for plugin in extra.plugins)]
-                networks[place] = Given(file.network, file.path, plugins)
+                networks[place] = Given(file.network, file.path, file.chain)
         return networks

@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from ..addresses import result_addresses
-from ..confdir import ConfFile, drop_ins, read_as, sort_key
+from ..confdir import ConfFile, read_as, sort_key, with_folders
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, Finding
@@ -38,7 +38,7 @@ class ConfState:
         self.files = {file.name: file for file in view.conf_files(request.conf_dir)}
         self.after: Dict[str, Optional[str]] = {name: file.network for name, file in self.files.items()}
         self.contents: Dict[str, bytes] = {}
-        self.drop_ins_after: Dict[str, List[ConfFile]] = {}
+        self.drop_ins_after: Dict[Optional[str], List[ConfFile]] = {}
         self.vacated: Set[str] = set()
         self.replaced: Set[str] = set()
         self.disturbed: List[ConfFile] = []
@@ -251,8 +251,9 @@ class ConfState:
 
     def _appended(self, network: str, text: bytes) -> List[Dict[str, Any]]:
         """Return the plugins that the drop-ins of *network* will append to the conflist *text*."""
-        files = [] if ConfFile("new.conflist", "", text).inlined_only else self.drop_ins(self.request.conf_dir, network)
-        return [plugin for drop_in in files for plugin in drop_in.plugins]
+        file = ConfFile("new.conflist", self.plan.path("new.conflist"), text)
+        file.folder = self.drop_ins_after.get(network)
+        return [plugin for drop_in in file.drop_ins for plugin in drop_in.plugins]
 
     # ---- the directory as it will be
 
@@ -271,18 +272,13 @@ class ConfState:
         kept = set(self._entries) - self.vacated - self.replaced
         return {name for name in self.after if name in kept or self.plan.claims(name)}
 
-    def drop_ins(self, conf_dir: str, network: str) -> List[ConfFile]:
-        """Return the drop-ins of a network as they will be."""
-        if conf_dir == self.request.conf_dir and network in self.drop_ins_after:
-            return self.drop_ins_after[network]
-        return drop_ins(conf_dir, network)
-
     def planned(self) -> List[ConfFile]:
         """Return the files as they will be, in the order of the runtimes."""
-        return [
+        files = (
             ConfFile(name, self.plan.path(name), self.contents[name]) if name in self.contents else self.files[name]
             for name in sorted(self.after, key=sort_key)
-        ]
+        )
+        return with_folders(files, self.drop_ins_after)
 
 
 def _attached(cache_dir: str) -> Dict[str, List[Entry]]:

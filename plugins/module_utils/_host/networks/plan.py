@@ -23,9 +23,9 @@ class ConfPlan(Plan):
 
     ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes use,
     ``configured`` the changes of their own configurations. ``files_after`` are the files that the directory will have,
-    ``written`` the names of those that a step changes, ``drop_ins_after`` the drop-ins of networks whose drop-ins
-    change. ``judged`` are the runtimes with the networks that they should have loaded after the steps, None if that is
-    not known. ``reload`` is the step that tells a runtime that the directory has changed.
+    ``written`` the names of those that a step changes. ``judged`` are the runtimes with the networks that they should
+    have loaded after the steps, None if that is not known. ``reload`` is the step that tells a runtime that the
+    directory has changed.
     """
 
     def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
@@ -39,7 +39,6 @@ class ConfPlan(Plan):
         self.configured: List[Dict[str, Any]] = []
         self.files_after: List[ConfFile] = []
         self.written: Set[str] = set()
-        self.drop_ins_after: Dict[str, List[ConfFile]] = {}
         self.judged: Optional[Effective] = None
         self.reload: Optional[Step] = None
         self._changes: Optional[ConfSteps] = None

@@ -65,23 +65,15 @@ class ConfPlanner:
         self._plan_steps(present, targets)
         planned = self.plan.files_after = state.planned()
         self.plan.written = set(state.contents)
-        self.plan.drop_ins_after = state.drop_ins_after
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             wished = [f for f in planned if f.name in wanted_names]
-            self.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
+            self.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
-            view = ConfView(
-                request.conf_dir,
-                before,
-                planned,
-                state.ours_after(),
-                set(targets.values()),
-                self.view,
-                state.drop_ins,
-            )
+            ours = state.ours_after()
+            view = ConfView(request.conf_dir, before, planned, ours, set(targets.values()), self.view)
             view.own_drop_ins = {
                 os.path.join(network.name, name) for network in present for name in network.drop_ins or ()
             }
@@ -177,7 +169,6 @@ class ConfPlanner:
             self.view,
             request.tolerate_missing,
             setup.prepare if setup else None,
-            self.state.drop_ins,
         )
         self.plan.effective = mask(effective.rows())
         self.plan.judged = effective
@@ -221,14 +212,9 @@ class ConfPlanner:
         from .effects import ConfEffects
 
         request, state = self.request, self.state
-        judge = partial(Effective, None, request.conf_dir, request.bin_dirs)
-        effects = ConfEffects(
-            request.conf_dir,
-            list(state.files.values()),
-            files,
-            state.drop_ins,
-            lambda some, folder_of: judge(some, self.view, folder_of=folder_of),
-        )
+        judge = partial(Effective, None, request.conf_dir, request.bin_dirs, view=self.view)
+        before = list(state.files.values())
+        effects = ConfEffects(request.conf_dir, before, files, state.drop_ins_after, judge)
         effects.classify(self.plan.changes.file_changes)
 
     def _has_use(self, finding: Finding, files: Sequence[ConfFile]) -> bool:

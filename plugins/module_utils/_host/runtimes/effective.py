@@ -9,7 +9,7 @@ from typing import Any, Callable, Collection, Container, Dict, Iterator, List, M
 
 from ..binaries.types import is_multus, types_of
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile, drop_ins, scan_conf_dir
+from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, Finding
@@ -25,8 +25,7 @@ class Effective:
     """The runtimes of a task, and which network each would use.
 
     *names* of profiles, or None for the runtimes on this host. *files* are the files that *conf_dir* will contain, in
-    order. *prepare* may change the settings of the runtimes before they are judged. *folder_of* returns the drop-ins of
-    a network.
+    order. *prepare* may change the settings of the runtimes before they are judged.
     """
 
     def __init__(
@@ -38,7 +37,6 @@ class Effective:
         view: HostView,
         tolerate_missing: bool = False,
         prepare: Optional[Callable[[List[Runtime]], None]] = None,
-        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
     ) -> None:
         self.names = names
         self.conf_dir = conf_dir
@@ -46,7 +44,6 @@ class Effective:
         self.files = list(files)
         self.tolerate_missing = tolerate_missing
         self._view = view
-        self._folder_of = folder_of
         self._binaries: Dict[Tuple[str, ...], Binaries] = {}
         if names is None:
             self.runtimes = discover.runtimes_on_host(conf_dir, view)
@@ -77,9 +74,7 @@ class Effective:
         """Yield the managed networks of conf_dir, as the newest release of libcni loads them."""
         for file in self.files:
             if file.network and not file.error and self._view.manifest.network_file(file.path, file.text) is not None:
-                extras = [] if file.inlined_only else self._folder_of(self.conf_dir, file.network)
-                plugins = [plugin for source in (file, *extras) for plugin in source.plugins]
-                yield Network(file, file.network, file.cni_version, plugins)
+                yield Network(file, file.network, file.cni_version, file.chain)
 
     def rows(self) -> Rows:
         """Return a row for each runtime."""
@@ -104,8 +99,8 @@ class Effective:
             "drop_ins": [
                 extra.path
                 for network in verdict.networks
-                if runtime.appends_drop_ins and network.file.kind == "conflist" and not network.file.inlined_only
-                for extra in self._folder_of(os.path.dirname(network.file.path), network.name)
+                if runtime.appends_drop_ins
+                for extra in network.file.drop_ins
             ],
             "requires": self.requirements_of(runtime),
         }
@@ -293,7 +288,7 @@ class Effective:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        verdict = judge(runtime, files, partial(self._ask, self.binaries_in(runtime.bin_dirs)), self._folder_of)
+        verdict = judge(runtime, files, partial(self._ask, self.binaries_in(runtime.bin_dirs)))
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through

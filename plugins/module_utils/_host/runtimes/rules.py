@@ -32,17 +32,12 @@ Ask = Callable[[str], Sequence[str]]
 """Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
 
 
-def judge(
-    runtime: Runtime,
-    files: Sequence[ConfFile],
-    ask: Ask,
-    folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
-) -> Verdict:
+def judge(runtime: Runtime, files: Sequence[ConfFile], ask: Ask) -> Verdict:
     """Return what *runtime* does with *files*, which are all of its directory, in order.
 
-    *ask* is called for runtimes that ask their plugins. *folder_of* returns the drop-ins of a network.
+    *ask* is called for runtimes that ask their plugins.
     """
-    judge_of = _Judge(runtime, files, ask, folder_of)
+    judge_of = _Judge(runtime, files, ask)
     verdict = judge_of.verdict
     if runtime.profile.choice == OWN:
         verdict.network, verdict.reason = runtime.default_network or None, runtime.profile.own
@@ -55,19 +50,12 @@ def judge(
 
 
 class _Judge:
-    def __init__(
-        self,
-        runtime: Runtime,
-        files: Sequence[ConfFile],
-        ask: Ask,
-        folder_of: Callable[[str, str], List[ConfFile]],
-    ) -> None:
+    def __init__(self, runtime: Runtime, files: Sequence[ConfFile], ask: Ask) -> None:
         self.runtime = runtime
         self.rules = runtime.profile
         self.newest = runtime.libcni == "1.3"
         self.files = files
         self.ask = ask
-        self.folder_of = folder_of
         self.verdict = Verdict()
         self.by_order = self.rules.choice == FIRST and not runtime.default_network
         self.labelled: Optional[Network] = None
@@ -244,13 +232,15 @@ class _Judge:
         return gojson.dumps(data)
 
     def _with_drop_ins(self, network: Network) -> Network:
-        appends = self.runtime.appends_drop_ins
-        if appends and not network.file.inlined_only:
-            if network.name:
-                extras = self.folder_of(os.path.dirname(network.file.path), network.name)
-            else:
+        appends, file = self.runtime.appends_drop_ins, network.file
+        if appends and not file.inlined_only:
+            if not network.name:
                 # Joined with an empty name, the path would be the directory itself.
                 extras = [other for other in self.files if other.kind == "conf"]
+            elif file.kind == "conflist":
+                extras = file.drop_ins
+            else:
+                extras = drop_ins(os.path.dirname(file.path), network.name)
             broken = next((extra for extra in extras if extra.error), None)
             if broken is not None:
                 return Network(network.file, error=f"{broken.error} (in {broken.path})")

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import drop_ins, scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import drop_ins, plugins_in, scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 LIST = '{"cniVersion": "1.0.0", "name": "%s", "plugins": [{"type": "bridge"}]}'
@@ -103,6 +103,17 @@ def test_drop_ins_are_the_conf_files_of_the_networks_folder(conf_dir):
     assert drop_ins(str(folder), "../a") == []
 
 
+def test_drop_ins_follow_the_plugins_of_a_list_that_takes_them(conf_dir):
+    inlined = LIST.replace("{", '{"loadOnlyInlinedPlugins": true, ', 1)
+    # A single plugin has no folder (libcni/conf.go: ConfListFromConf).
+    for name, text in {"a.conflist": LIST, "b.conflist": inlined, "c.conf": '{"name": "%s", "type": "ptp"}'}.items():
+        (conf_dir / name).write_text(text % name[0])
+        (conf_dir / name[0]).mkdir()
+        (conf_dir / name[0] / "20.conf").write_text('{"type": "tuning"}')
+    found = [(network, plugin["type"]) for network, plugin in plugins_in(scan_conf_dir(str(conf_dir)))]
+    assert found == [("a", "bridge"), ("a", "tuning"), ("b", "bridge"), ("c", "ptp")]
+
+
 def test_a_directory_that_cannot_be_listed(conf_dir, monkeypatch):
     def fail(fd):
         raise OSError(5, "Input/output error")
@@ -172,7 +183,7 @@ def test_plugins_of_all_networks(conf_dir):
     (conf_dir / "40-d.conf").write_text('{"cniVersion": "0.4.0", "type": "ptp"}')
     (conf_dir / "a").mkdir()
     (conf_dir / "a" / "10-x.conf").write_text('{"type": "tuning"}')
-    found = confdir.plugins_in(scan_conf_dir(str(conf_dir)), str(conf_dir))
+    found = confdir.plugins_in(scan_conf_dir(str(conf_dir)))
     assert [(network, plugin["type"]) for network, plugin in found] == [("a", "bridge"), ("a", "tuning"), ("b", "ptp")]
 
 

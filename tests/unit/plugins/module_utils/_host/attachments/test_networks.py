@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks as attach_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, scan_conf_dir, with_folders
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 
@@ -35,6 +36,15 @@ def test_each_file_is_read_once(tmp_path, monkeypatch):
         "net4",
     ]
     assert sorted(read) == [str(tmp_path / f"{number}0.conflist") for number in range(1, 5)]
+
+
+def test_drop_ins_that_a_plan_leaves_count_before_they_are_there(tmp_path):
+    write(tmp_path, 1)
+    view = HostView()
+    drop_in = ConfFile("20.conf", str(tmp_path / "net1" / "20.conf"), b'{"type": "tuning"}')
+    view.expect_files(str(tmp_path), with_folders(scan_conf_dir(str(tmp_path)), {"net1": [drop_in]}), ())
+    plugins = attach_networks.Networks(str(tmp_path), [], view).load("net1").plugins
+    assert [plugin.type for plugin in plugins] == ["bridge", "tuning"]
 
 
 def test_a_broken_file_does_not_hide_the_networks_of_other_files(tmp_path):

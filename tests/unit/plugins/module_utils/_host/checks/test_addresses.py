@@ -34,7 +34,7 @@ def stores(view, uses):
 def check(directory, codes):
     def run(rule=rules, **options):
         view = directory.view(**options)
-        return codes(rule(view, [uses_of_network(view, file) for file in view.loaded()]))
+        return codes(rule(view, [uses_of_network(file) for file in view.loaded()]))
 
     return run
 
@@ -43,7 +43,7 @@ def check(directory, codes):
 def messages(directory):
     def run(rule=rules):
         view = directory.view()
-        return [entry.message for entry in rule(view, [uses_of_network(view, file) for file in view.loaded()])]
+        return [entry.message for entry in rule(view, [uses_of_network(file) for file in view.loaded()])]
 
     return run
 

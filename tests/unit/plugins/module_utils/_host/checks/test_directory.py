@@ -101,5 +101,6 @@ def test_drop_ins_are_told_of_whoever_has_the_list(tmp_path, directory, check):
     assert found(check(directory.files, wanted=["10-a.conflist"])) == [("warning", "drop_in", path)]
     assert found(check(directory.files)) == [("info", "drop_in", path)]
     (tmp_path / "a" / "50-x.conf").write_text("{")
+    directory.files[0].folder = None
     assert found(check(directory.files, wanted=["10-a.conflist"])) == [("error", "drop_in_broken", path)]
     assert found(check(directory.files)) == [("warning", "drop_in_broken", path)]

@@ -51,7 +51,7 @@ def check(directory, codes):
 
 def problems(directory, **options):
     view = directory.view(**options)
-    return list(host_rules.host_problems(view, [uses_of_network(view, file) for file in view.loaded()]))
+    return list(host_rules.host_problems(view, [uses_of_network(file) for file in view.loaded()]))
 
 
 def network(kind="bridge", subnet="10.1.0.0/24", **keys):

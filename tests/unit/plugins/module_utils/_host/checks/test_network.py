@@ -12,7 +12,7 @@ PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 
 
 def problems_of(view, file):
-    return network_problems(view, file, uses_of_network(view, file))
+    return network_problems(view, file, uses_of_network(file))
 
 
 @pytest.fixture
