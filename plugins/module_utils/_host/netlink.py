@@ -33,9 +33,8 @@ _IFLA_LINK_NETNSID, _IFLA_TARGET_NETNSID = 37, 46
 _IFLA_EXT_MASK, _SKIP_STATS = 29, 8
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_MULTIPATH = 1, 4, 5, 6, 7, 9
 _RTA_TABLE, _RTA_VIA = 15, 18
-_UNICAST = 1
+UNICAST, UP = 1, 0x1
 MAIN_TABLE, LOCAL_TABLE = 254, 255
-_FLAG_UP = 1
 
 
 @values
@@ -114,7 +113,7 @@ def routes() -> List[Route]:
                 mark + attributes[_RTA_PREFSRC] if _RTA_PREFSRC in attributes else b"",
                 number_in(attributes.get(_RTA_PRIORITY)),
                 number_in(attributes.get(_RTA_TABLE)) or table,
-                kind == _UNICAST,
+                kind == UNICAST,
                 protocol,
             )
         )
@@ -138,7 +137,7 @@ def links() -> Dict[int, Link]:
                 decode_text(info.get(_INFO_KIND)),
                 number_in(attributes.get(_IFLA_LINK)) if dumps.is_at_host(nsid) else 0,
                 number_in(attributes.get(_IFLA_MASTER)),
-                bool(flags & _FLAG_UP),
+                bool(flags & UP),
                 nsid is not None,
                 ":".join(f"{byte:02x}" for byte in attributes.get(_IFLA_ADDRESS, b"")),
                 number_in(attributes.get(_IFLA_MTU)),

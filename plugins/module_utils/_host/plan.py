@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from .errors import HostError
+from .struct import struct
 
 T = TypeVar("T")
 
@@ -65,6 +66,7 @@ FOREIGN = "foreign"
 _LONGEST_REASON = 200
 
 
+@struct
 class Step:
     """One change of one thing.
 
@@ -78,35 +80,20 @@ class Step:
     host that it belongs to, in a plan of several. ``row`` names its line in the one diff of its directory.
     """
 
-    section = ""
-    row = ""
-    state = "planned"
+    kind: str
+    target: str
+    step_class: str
+    before: Any
+    after: Any
+    action: Callable[[], None]
+    reason: str
+    item: Any = None
+    lane: str = ""
+    parts: Sequence[str] = ()
+    section: str = ""
+    row: str = ""
+    state: str = "planned"
     error: Optional[HostError] = None
-
-    def __init__(
-        self,
-        kind: str,
-        target: str,
-        step_class: str,
-        before: Any,
-        after: Any,
-        action: Callable[[], None],
-        item: Any = None,
-        lane: str = "",
-        *,
-        reason: str,
-        parts: Iterable[str] = (),
-    ) -> None:
-        self.kind = kind
-        self.target = target
-        self.step_class = step_class
-        self.before = before
-        self.after = after
-        self.action = action
-        self.item = item
-        self.lane = lane
-        self.reason = shorten(reason)
-        self.parts = tuple(parts)
 
     def describe(self) -> Dict[str, Any]:
         """Return what the user sees: ``{kind, target, class, reason}``, and ``parts`` and ``section`` where set."""
@@ -145,6 +132,7 @@ class Plan:
         self.tolerated: Set[Tuple[str, str]] = set()
 
     def add(self, step: Step) -> None:
+        step.reason = shorten(step.reason)
         self.steps.append(step)
 
     def warn(self, code: str, message: str, target: str = "") -> None:

@@ -18,13 +18,11 @@ from ..footprints.object_kinds import destination_of, text_of_mac
 from ..footprints.state import other_end
 from ..kernel.objects import State, read_objects
 from ..kinds import bridge_of, object_of
-from ..netlink import MAIN_TABLE
+from ..netlink import MAIN_TABLE, UNICAST
 from ..netns import Netns, visit
 from ..ranges import ip_of, ranges_of
 from .attached import Attached
 from .request import WantedAttachment
-
-_UNICAST = 1
 
 
 def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList, container: Netns) -> Optional[Attached]:
@@ -74,7 +72,7 @@ def _result(
         {"dst": destination_of(key), "gw": route.value["gw"]}
         for key, route in inside.items()
         if key[0] == "route"
-        and (key[2], key[6], key[7]) == (MAIN_TABLE, _UNICAST, ifname)
+        and (key[2], key[6], key[7]) == (MAIN_TABLE, UNICAST, ifname)
         and route.value["gw"]
         and not route.derived
     ]

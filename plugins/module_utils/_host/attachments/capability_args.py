@@ -122,22 +122,13 @@ def _optional_address(value: Any, where: str) -> None:
         _address(value, where)
 
 
-def _split(value: Any) -> Tuple[bytes, str, bool]:
-    """Return the address before a slash, packed, what follows the slash, and whether that is a length for it."""
-    address, _slash, length = value.partition("/") if isinstance(value, str) else ("", "", "")
-    raw = packed(address)
-    number = re.fullmatch("[0-9]{1,3}", length)
-    return raw, length, bool(raw and number and int(length) <= 8 * len(raw) - 8)
-
-
 def _address_or_prefix(value: Any, where: str) -> None:
-    raw, length, fits = _split(value)
-    if not raw or (length and not fits) or value.endswith("/"):
+    if not isinstance(value, str) or not (packed(value) or interface_of(value)):
         _refuse(where, "an IP address, with or without a prefix length", value)
 
 
 def _subnet(value: Any, where: str) -> None:
-    if not _split(value)[2]:
+    if not isinstance(value, str) or not interface_of(value):
         _refuse(where, "a subnet such as 10.88.0.0/16", value)
 
 

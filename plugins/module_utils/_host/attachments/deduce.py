@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ...libcni import gojson, types
 from ...libcni.errors import CNIError
-from ..addresses import objects_in, packed, prefix_length, written
+from ..addresses import objects_in, packed, written
 from ..firewall.chains import CHAIN, LEGACY, NFT, NFTABLES
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
 from ..footprints.footprint import Footprint, Objects
@@ -19,11 +19,12 @@ from ..footprints.object_kinds import HOST
 from ..footprints.state import Look, other_end
 from ..kernel.objects import KernelObject, ObjectKey
 from ..kinds import member_of
-from ..netlink import MAIN_TABLE
+from ..netlink import MAIN_TABLE, UNICAST
+from ..ranges import IP, interface_of
 from .attached import Attached
 
 _UP = {"flags": 1}
-_UNICAST, _USUAL_METRIC = 1, {2: 0, 10: 1024}
+_USUAL_METRIC = {2: 0, 10: 1024}
 # In results of these versions, the compared members are where the newest version has them.
 _WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 Known = Iterator[Tuple[ObjectKey, Any]]
@@ -35,13 +36,6 @@ def made_rules(attached: Attached) -> List[str]:
     kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
     # All other kinds are for addresses.
     return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
-
-
-def _parse_address(text: str) -> Tuple[bytes, int]:
-    """Return an address such as "10.1.0.2/24" in the form of the kernel's answers; (b"", -1) if it is not valid."""
-    address, _slash, behind = text.partition("/")
-    raw, length = packed(address), prefix_length(behind, 128)
-    return (raw, length) if raw and length is not None else (b"", -1)
 
 
 def deduce(attached: Attached, identity: Mapping[str, Any], look: Look) -> Footprint:
@@ -92,23 +86,25 @@ class _Deduction:
             if not 0 <= index < len(self._interfaces) or not self._interfaces[index].get("sandbox"):
                 return
             name = str(self._interfaces[index].get("name") or "")
-        raw, length = _parse_address(str(entry.get("address")))
-        if raw and ("link", name) in self._present:
-            yield ("addr", name, written(raw), length), {}
+        interface = interface_of(str(entry.get("address")))
+        if interface is not None and ("link", name) in self._present:
+            yield ("addr", name, _written(interface.ip), interface.network.prefixlen), {}
 
     def _route(self, entry: Mapping[str, Any]) -> Known:
-        raw, length = _network(str(entry.get("dst")))
-        if not raw or entry.get("table"):
+        interface = interface_of(str(entry.get("dst")))
+        if interface is None or entry.get("table"):
             return
-        family = 2 if raw.startswith(b"4") else 10
-        destination = f"{written(raw)}/{length}" if length else "default/0"
+        # The kernel drops the host bits of a destination.
+        network, family = interface.network, 2 if interface.version == 4 else 10
+        written_network = f"{_written(network.network_address)}/{network.prefixlen}"
+        destination = written_network if network.prefixlen else "default/0"
         gateway = packed(str(entry.get("gw") or ""))
         value = {"gw": written(gateway)} if gateway else {}
         for key, present in self._present.items():
             if key[:4] == ("route", family, MAIN_TABLE, destination) and value.items() <= present.value.items():
                 yield key, value
                 return
-        yield ("route", family, MAIN_TABLE, destination, 0, _USUAL_METRIC[family], _UNICAST, self._ifname), value
+        yield ("route", family, MAIN_TABLE, destination, 0, _USUAL_METRIC[family], UNICAST, self._ifname), value
 
     def on_host(self) -> Known:
         port, bridge = self._port_and_bridge()
@@ -166,14 +162,9 @@ class _Deduction:
         return chain
 
 
-def _network(text: str) -> Tuple[bytes, int]:
-    """Return a destination without its host bits, which the kernel drops."""
-    raw, length = _parse_address(text)
-    bits = 8 * (len(raw) - 1) - length
-    if not raw or bits < 0:
-        return b"", -1
-    number = int.from_bytes(raw[1:], "big") >> bits << bits
-    return raw[:1] + number.to_bytes(len(raw) - 1, "big"), length
+def _written(ip: IP) -> str:
+    """Return an address as the kernel's answers have it, which write IPv4 in IPv6 with dots."""
+    return written(packed(str(ip)))
 
 
 def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:

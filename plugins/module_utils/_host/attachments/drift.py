@@ -280,9 +280,9 @@ class InPlaceSteps:
         before: Dict[str, List[str]] = {"drift": phrases_of(drift.lost, drift.own)}
         after: Dict[str, List[str]] = {"drift": []}
         action = partial(self._tell, drift.owner, note, way_out)
-        step_class, lane, parts = DISRUPTIVE if drift.diversions else SAFE, f"in place {drift.target}", ["put_back"]
+        step_class, lane = DISRUPTIVE if drift.diversions else SAFE, f"in place {drift.target}"
         reason = "; ".join([reason, *drift.diversions])
-        step = Step("repair", drift.target, step_class, before, after, action, item, lane, reason=reason, parts=parts)
+        step = Step("repair", drift.target, step_class, before, after, action, reason, item, lane, ["put_back"])
         self._plan.add(step)
         self._steps.append((step, drift))
 

@@ -33,6 +33,7 @@ from ..footprints.state import LeaseStore
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of, tuned_sysctls
+from ..netlink import UP
 from ..netns import Netns, apart, same, seen_here, visit
 from .attached import Attached
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
@@ -40,7 +41,7 @@ from .request import Key
 from .store import AttachmentStore
 from .verbs import AddWatch
 
-_UP, _PROMISCUOUS = 0x1, 0x100
+_PROMISCUOUS = 0x100
 # What reference plugins set of interfaces, on the host and in the container.
 _INTERFACE_SYSCTLS = (
     "accept_dad",
@@ -280,7 +281,7 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
         inside,
         texts_of(attached.config),
         result_gateways(attached.result) if is_gateway or not reference else (),
-        _UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
+        UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
         {*_INTERFACE_SYSCTLS, *named} if reference else None,
         [name for name, is_six in zip(SWITCHES, (False, True)) if any(map(forwards, plugins)) and is_six in families],
         not reference,

@@ -153,7 +153,7 @@ class Steps:
         parts: Sequence[str] = (),
     ) -> None:
         key, item, action = outcome.key, outcome.item, partial(self._run, outcome, act)
-        step = Step(kind, str(key), step_class, *states, action, item, key.container_id, reason=reason, parts=parts)
+        step = Step(kind, str(key), step_class, *states, action, reason, item, key.container_id, parts)
         self._plan.add(step)
         if item != key:
             # Imported late: most plans have no pods.

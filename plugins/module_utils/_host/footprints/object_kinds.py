@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Se
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, follows
 from ..kernel.sysctls import GLOBAL
+from ..netlink import LOCAL_TABLE, MAIN_TABLE, UP
 from .footprint import Objects
 
 HOST = ""
@@ -25,10 +26,9 @@ CHAIN_KEY_LENGTH = 5
 LINK = "link"
 MISPLACED = "misplaced"
 """The present value of a rule that is there, but on the other side of rules that it stood before or behind."""
-_UP, _PROMISC, _ALLMULTI = 0x1, 0x100, 0x200
+_PROMISC, _ALLMULTI = 0x100, 0x200
 _FLAGS = ((0x80, "ARP"), (_PROMISC, "promiscuous mode"), (_ALLMULTI, "reception of all multicast"))
 _SETTINGS = (("mtu", "MTU"), ("mac", "MAC"), ("txqlen", "queue length"), ("alias", "alias"), ("group", "group"))
-_MAIN_TABLE, _LOCAL_TABLE = 254, 255
 # The kernel's routing rules for the tables local, main and default.
 _DEFAULT_RULES = (0, 32766, 32767)
 # Kinds that ports belong to.
@@ -119,8 +119,8 @@ def destination_of(key: ObjectKey) -> str:
 
 def _name_of_route(key: ObjectKey, value: Any) -> str:
     through = f" through {value['gw']}" if value.get("gw") else ""
-    table = f" in table {key[2]}" if key[2] not in (_MAIN_TABLE, _LOCAL_TABLE) else ""
-    local = "local " if key[2] == _LOCAL_TABLE else ""
+    table = f" in table {key[2]}" if key[2] not in (MAIN_TABLE, LOCAL_TABLE) else ""
+    local = "local " if key[2] == LOCAL_TABLE else ""
     return f"{local}route to {destination_of(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
 
 
@@ -151,7 +151,7 @@ def _detail_of_link(_key: ObjectKey, value: Any) -> str:
     more += [f"MTU {value['mtu']}"] if is_whole(value) else []
     more += [f"port of {value['master']}"] if value.get("master") else []
     more += [text for flag, text in ((_PROMISC, "promiscuous"), (_ALLMULTI, "allmulti")) if value["flags"] & flag]
-    return f" ({', '.join([*more, 'up' if value['flags'] & _UP else 'down'])})"
+    return f" ({', '.join([*more, 'up' if value['flags'] & UP else 'down'])})"
 
 
 def _value_of_sysctl(_key: ObjectKey, value: Any) -> str:
@@ -179,7 +179,7 @@ def _is_same_link(space: str, was: Any, now: Any) -> bool:
 def _changes_of_link(one: Difference) -> List[str]:
     was, now = dict(one.now, **one.was), one.now
     flipped = was["flags"] ^ now["flags"] if is_whole(one.was) else was["flags"] & ~now["flags"]
-    found = [f"is {'up' if now['flags'] & _UP else 'down'}"] if flipped & _UP else []
+    found = [f"is {'up' if now['flags'] & UP else 'down'}"] if flipped & UP else []
     found += [f"has {text} {'on' if now['flags'] & flag else 'off'}" for flag, text in _FLAGS if flipped & flag]
     if was["master"] != now["master"] and not now["master"]:
         found.append(f"is no longer a port of {was['master']}")
@@ -311,7 +311,7 @@ def _gone_with(one: Difference) -> Iterator[Tuple[str, Place]]:
         yield one.space, one.key
         if one.key[0] == "addr":
             yield one.space, ("source", one.key[2])
-    elif one.key[0] == LINK and one.was is not None and one.was["flags"] & ~one.now["flags"] & _UP:
+    elif one.key[0] == LINK and one.was is not None and one.was["flags"] & ~one.now["flags"] & UP:
         yield one.space, ("up", one.key[1])
 
 

@@ -17,6 +17,7 @@ from ..firewall.order import misplaced
 from ..kernel.objects import OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
+from ..netlink import MAIN_TABLE, UNICAST
 from ..netns import Netns, visit
 from ..struct import field, struct
 from .footprint import Footprint, Objects
@@ -38,9 +39,7 @@ LeaseStore = Tuple[str, str]
 Owner = Tuple[str, ...]
 RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
 """What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
-_MAIN_TABLE = 254
 _MTU_WITHOUT_PORTS = 1500
-_UNICAST = 1
 # The place of the protocol in the header of a route, and RTA_GATEWAY.
 _PROTOCOL, _GATEWAY = 5, 5
 
@@ -308,7 +307,7 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
             continue
         if key[0] == "addr":
             mine.setdefault(str(key[1]), []).append((str(key[2]), int(key[3])))
-        elif key[0] == "route" and key[2] == _MAIN_TABLE and key[3] == "default/0" and key[6] == _UNICAST:
+        elif key[0] == "route" and key[2] == MAIN_TABLE and key[3] == "default/0" and key[6] == UNICAST:
             metric = int(key[5])
             best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))
     if not mine and not best:
@@ -322,7 +321,7 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
                 if is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)):
                     yield Difference(space, key, None, there.value, True)
                     break
-        elif default_routes and key[0] == "route" and (key[2], key[6]) == (_MAIN_TABLE, _UNICAST) and key[1] in best:
+        elif default_routes and key[0] == "route" and (key[2], key[6]) == (MAIN_TABLE, UNICAST) and key[1] in best:
             metric, gateway = best[key[1]]
             # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
             elsewhere = ("link", key[7]) in objects and there.value["gw"] not in ("", gateway)

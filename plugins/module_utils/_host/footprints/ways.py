@@ -9,9 +9,10 @@ from typing import Collection, Iterator, List, Mapping, Optional, Sequence
 
 from ..firewall.chains import CHAIN, FoundChains
 from ..kernel.objects import ObjectKey, State
+from ..netlink import UP
 from .object_kinds import LINK, Difference, is_whole
 
-_UP, _PVID = 0x1, 0x2
+_PVID = 0x2
 # Members that say where packets go.
 _MEMBERS = {LINK: ("master",), "neigh": ("mac",), "route": ("gw", "via", "hops"), "vlan": ("flags",)}
 # The values of settings, from the one that lets most packets or addresses through.
@@ -48,7 +49,7 @@ def _ways(state: State, difference: Difference) -> Iterator[str]:
     if (
         any(was.get(member, now[member]) != now[member] for member in members)
         or order.find(str(was)) > order.find(str(now)) >= 0
-        or (kind == LINK and is_whole(was) and now["flags"] & ~was["flags"] & _UP)
+        or (kind == LINK and is_whole(was) and now["flags"] & ~was["flags"] & UP)
     ):
         yield _USED
 

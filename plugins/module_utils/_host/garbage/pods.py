@@ -15,7 +15,7 @@ from ...libcni.errors import CacheError, CNIError
 from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
 from ..attachments.attached import Attached, load_config
 from ..attachments.request import Key
-from ..attachments.store import CacheContents, CachedAttachment, check_cache_dir, read_cache
+from ..attachments.store import CacheContents, CachedAttachment, CacheFile, check_cache_dir, read_cache, remove_files
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR
 from ..containers.live import LiveSet
@@ -144,7 +144,7 @@ class Pods:
             CACHE,
             "",
             path,
-            partial(_unlink, path),
+            partial(remove_files, [CacheFile(path, None, None)]),
             [reason],
             container_id=container_id,
             ifname=ifname,
@@ -174,11 +174,11 @@ class Pods:
                     failures.append(error)
             if failures:
                 raise failures[0]
-            _unlink(path)
+            remove_files([CacheFile(path, None, None)])
 
     def _delete_entry(self, entry: CachedAttachment) -> None:
         if entry.attached is None:
-            _unlink(entry.files[0].path)
+            remove_files(entry.files[:1])
         else:
             self.verbs.delete(entry.attached.changed(netns=""), "")
 
@@ -197,12 +197,3 @@ def _conflist(network: NetworkRecord) -> NetworkConfigList:
     if network.is_list:
         return load_config(network.config)
     return conf_list_from_conf(network_plugin_conf_from_bytes(network.config))
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise HostError(f"cannot remove {path}: {error.strerror}", code="cache_not_removed") from error

@@ -11,11 +11,10 @@ from ..attachments.drift import find_recorded_drift
 from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
 from ..footprints.state import Drift, other_end, read_look
 from ..kernel.objects import ObjectKey, State
-from ..netlink import LOCAL_TABLE
+from ..netlink import LOCAL_TABLE, UNICAST, UP
 from ..problems import WARNING, Finding
 
 Rows = List[Dict[str, Any]]
-_UP, _UNICAST = 0x1, 1
 
 
 def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], List[Finding]]:
@@ -56,14 +55,14 @@ def _interface(state: State, name: str) -> Dict[str, Any]:
         "kind": link.value["kind"],
         "mac": text_of_mac(link.value["mac"]),
         "mtu": link.value["mtu"],
-        "up": bool(link.value["flags"] & _UP),
+        "up": bool(link.value["flags"] & UP),
         "addresses": [text for _raw, text in sorted(addresses)],
     }
 
 
 def _routes(state: State) -> Rows:
     """Return the unicast routes outside of the local table, sorted."""
-    keys = [key for key in state if key[0] == "route" and key[6] == _UNICAST and key[2] != LOCAL_TABLE]
+    keys = [key for key in state if key[0] == "route" and key[6] == UNICAST and key[2] != LOCAL_TABLE]
     # Every interface has a route to its link-local neighbours.
     rows = [_route(key, state[key].value) for key in keys if not str(key[3]).startswith("fe80:")]
     return sorted(rows, key=_order)

@@ -89,39 +89,36 @@ class Place:
             raise NotInPlace(f"the interface {name} is gone")
         return self.indexes[name]
 
-    def close(self) -> None:
-        self.dumps.close()
 
-
-def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Mapping[str, Any]]) -> None:
+def put_link(place: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Mapping[str, Any]]) -> None:
     """Put one interface back. *now* is its present value, None if it is gone. Raises OSError, NotInPlace."""
     name, value, old = str(key[1]), wanted.value, attributes_in(wanted.raw, LINK.size)
     if "mtu" not in value:
         # Of an interface that the host had before, only these flags are recorded.
-        here.dumps.change(_NEW_LINK, LINK.pack(0, 0, here.index(name), value["flags"], value["flags"]))
+        place.dumps.change(_NEW_LINK, LINK.pack(0, 0, place.index(name), value["flags"], value["flags"]))
         return
     info = attributes_in(old.get(18, b""))
-    if name not in here.indexes:
-        if _rename_back(here, name, wanted):
+    if name not in place.indexes:
+        if _rename_back(place, name, wanted):
             return
         if value["kind"] in _PAIRED:
-            _make_paired(here, name, wanted, info)
+            _make_paired(place, name, wanted, info)
             return
         if value["kind"] not in _SIMPLE:
             raise NotInPlace(f"{name} was a {value['kind'] or 'physical'} device, which only its owner can make again")
-    made = name not in here.indexes
+    made = name not in place.indexes
     present: Mapping[str, Any] = {} if made or now is None else now
     body = b"".join(
         pack_attribute(kind, old[kind])
         for kind, label in _SETTINGS
-        if kind in old and value[label] != present.get(label) and (made or not follows(here.space, label, value))
+        if kind in old and value[label] != present.get(label) and (made or not follows(place.space, label, value))
         # A bridge without ports may have no MAC.
         if label != "mac" or any(old[kind])
     )
     if value["alias"] == "" and present.get("alias"):
         body += pack_attribute(20, b"\0")
     if value["master"] != present.get("master", ""):
-        body += pack_attribute(10, struct.pack("=I", here.index(value["master"]) if value["master"] else 0))
+        body += pack_attribute(10, struct.pack("=I", place.index(value["master"]) if value["master"] else 0))
     # Only what differs: some kernels refuse settings that they tell of, such as VLANs without VLAN filtering.
     shown = present.get("data", {})
     differing = {int(kind) for kind, setting in value["data"].items() if not made and shown.get(kind) != setting}
@@ -137,39 +134,39 @@ def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Ma
     if made:
         body += pack_attribute(3, name.encode() + b"\0")
     # A new one gets the index that the lost one had.
-    head = LINK.pack(0, 0, here.indexes.get(name, wanted.ifindex), value["flags"], FLAGS)
+    head = LINK.pack(0, 0, place.indexes.get(name, wanted.ifindex), value["flags"], FLAGS)
     with contextlib.nullcontext() if made else announced(name):
-        here.dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE if made else 0)
+        place.dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE if made else 0)
     if made:
         # The kernel has chosen it, if it was not known.
-        here.indexes[name] = wanted.ifindex or socket.if_nametoindex(name)
+        place.indexes[name] = wanted.ifindex or socket.if_nametoindex(name)
         return
     port = present.get("port"), present.get("master")
     if value["port"] and (value["port"], value["master"]) != port:
         settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT)
         body = pack_nested(18, pack_attribute(4, b"bridge\0"), pack_nested(5, settings))
-        here.dumps.change(_NEW_LINK, LINK.pack(0, 0, here.indexes[name], 0, 0) + body)
+        place.dumps.change(_NEW_LINK, LINK.pack(0, 0, place.indexes[name], 0, 0) + body)
 
 
-def _rename_back(here: Place, name: str, wanted: KernelObject) -> bool:
+def _rename_back(place: Place, name: str, wanted: KernelObject) -> bool:
     """Give an interface its name again. Returns whether there is one that has been renamed."""
-    links = here.recorded.get(here.space, {})
-    for other, index in here.indexes.items():
-        if index == wanted.ifindex and here.kinds[other] == wanted.value["kind"] and ("link", other) not in links:
+    links = place.recorded.get(place.space, {})
+    for other, index in place.indexes.items():
+        if index == wanted.ifindex and place.kinds[other] == wanted.value["kind"] and ("link", other) not in links:
             rename = LINK.pack(0, 0, index, 0, 0) + pack_attribute(_NAME, name.encode() + b"\0")
             try:
-                here.dumps.change(_NEW_LINK, rename)
+                place.dumps.change(_NEW_LINK, rename)
             except OSError:
                 # Before Linux 6.2: down.
-                here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 1))
-                here.dumps.change(_NEW_LINK, rename)
-            del here.indexes[other]
-            here.indexes[name] = index
+                place.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 1))
+                place.dumps.change(_NEW_LINK, rename)
+            del place.indexes[other]
+            place.indexes[name] = index
             return True
     return False
 
 
-def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, bytes]) -> None:
+def _make_paired(place: Place, name: str, wanted: KernelObject, info: Dict[int, bytes]) -> None:
     """Make a lost veth pair, macvlan, ipvlan or VLAN interface again, with its name, index and MAC."""
     old = attributes_in(wanted.raw, LINK.size)
     # An ipvlan interface has the MAC of its parent.
@@ -179,14 +176,14 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
     try:
         head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
         if wanted.value["kind"] == "veth":
-            space, _name, other = _other_end(here, name, wanted)
+            space, _name, other = _other_end(place, name, wanted)
             theirs = attributes_in(other.raw, LINK.size)
             peer = LINK.pack(0, 0, other.ifindex, 0, 0)
             peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
-            with _descriptor(here, space) as far:
+            with _descriptor(place, space) as far:
                 peer += pack_attribute(_NETNS_FD, struct.pack("=I", far))
                 body = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
-                here.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
+                place.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
         else:
             # The lower device's namespace makes it, and it goes to its own.
             told = info.get(2, b"")
@@ -194,18 +191,18 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
             data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
             body = base + pack_attribute(_NETNS_FD, struct.pack("=I", own))
             body += pack_nested(18, pack_attribute(1, info[1]), data)
-            _make_at_lower(here, _lower_device(here, name, wanted), head, body, name, own, wanted.ifindex)
+            _make_at_lower(place, _lower_device(place, name, wanted), head, body, name, own, wanted.ifindex)
     finally:
         os.close(own)
-    here.indexes[name] = wanted.ifindex
+    place.indexes[name] = wanted.ifindex
 
 
 @contextlib.contextmanager
-def _descriptor(here: Place, space: str) -> Iterator[int]:
+def _descriptor(place: Place, space: str) -> Iterator[int]:
     """Give a descriptor of a namespace."""
     if space:
         with contextlib.ExitStack() as stack:
-            namespace = here.namespaces[space]
+            namespace = place.namespaces[space]
             if namespace.fd < 0:
                 # Nothing is lost there, so it is not kept open.
                 namespace = stack.enter_context(Netns(space, namespace.identity))
@@ -221,7 +218,7 @@ def _descriptor(here: Place, space: str) -> Iterator[int]:
 
 
 def _make_at_lower(
-    here: Place, lower: Tuple[str, str], head: bytes, body: bytes, name: str, own: int, ifindex: int
+    place: Place, lower: Tuple[str, str], head: bytes, body: bytes, name: str, own: int, ifindex: int
 ) -> None:
     """Make an interface in the namespace of its *lower* device (space, name); it moves to that of the descriptor *own*.
 
@@ -232,7 +229,7 @@ def _make_at_lower(
     def work() -> None:
         if not space:
             enter_host()
-        elif not here.namespaces[space].enter():
+        elif not place.namespaces[space].enter():
             raise NotInPlace(f"the network namespace {space} is gone")
         try:
             index = socket.if_nametoindex(device)
@@ -265,19 +262,19 @@ def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int)
         raise
 
 
-def _lower_device(here: Place, name: str, wanted: KernelObject) -> Tuple[str, str]:
+def _lower_device(place: Place, name: str, wanted: KernelObject) -> Tuple[str, str]:
     """Return the space and the name of a lower device."""
     lower = wanted.value["lower"]
     if isinstance(lower, dict):
         return "", str(lower.get("name"))
-    return (here.space, lower) if not wanted.peer[1] else _other_end(here, name, wanted)[:2]
+    return (place.space, lower) if not wanted.peer[1] else _other_end(place, name, wanted)[:2]
 
 
-def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, str, KernelObject]:
+def _other_end(place: Place, name: str, wanted: KernelObject) -> Tuple[str, str, KernelObject]:
     """Return the space, the name and the object of the other end."""
     index, abroad = wanted.peer
-    for space, objects in here.recorded.items() if index else ():
-        if abroad == (space == here.space) or (abroad and "" not in (space, here.space)):
+    for space, objects in place.recorded.items() if index else ():
+        if abroad == (space == place.space) or (abroad and "" not in (space, place.space)):
             # The index is one of this namespace, or of another: the host's in a container.
             continue
         for key, other in objects.items():

@@ -25,7 +25,7 @@ import struct
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
 
 from ...libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
-from ..netlink import Dumps
+from ..netlink import LOCAL_TABLE, UP, Dumps
 
 ObjectKey = Tuple[Union[str, int], ...]
 
@@ -47,7 +47,7 @@ _LINKS, _ADDRESSES, _ROUTES, _NEIGHBOURS = (18, 16), (22, 20), (26, 24), (30, 28
 _RULES, _QDISCS, _CLASSES, _FILTERS = (34, 32), (38, 36), (42, 40), (46, 44)
 _EXT_MASK, _SKIP_STATS, _BRIDGE_VLANS = 29, 8, 2
 # IFF_UP, IFF_NOARP, IFF_PROMISC and IFF_ALLMULTI are set by somebody. The other flags follow.
-FLAGS = 0x1 | 0x80 | 0x100 | 0x200
+FLAGS = UP | 0x80 | 0x100 | 0x200
 _LINK_NUMBERS = {4: "mtu", 13: "txqlen", 27: "group"}
 # Timers, IDs and learned entries (include/uapi/linux/if_link.h, IFLA_BR_* and IFLA_BRPORT_*).
 _VOLATILE_BRIDGE = frozenset((*range(10, 20), 21, 47, 48))
@@ -57,7 +57,6 @@ _VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
 # The MTU in the IPv6 sysctls follows the link's.
 _VOLATILE_CONF6 = 2
 _PERMANENT, _NOARP, _PROXY = 0x80, 0x40, 8
-_LOCAL_TABLE = 255
 BY_KERNEL = 2
 """The protocol of routes that the kernel made for an address."""
 _BROADCAST, _ANYCAST, _MULTICAST = 3, 4, 5
@@ -216,7 +215,7 @@ class _Reading:
             passing = (
                 target.startswith(("fe80:", "::1/"))
                 or kind in (_BROADCAST, _ANYCAST, _MULTICAST)
-                or (family == socket.AF_INET6 and table == _LOCAL_TABLE)
+                or (family == socket.AF_INET6 and table == LOCAL_TABLE)
             )
             if protocol == BY_KERNEL and passing:
                 # They come and go with the carrier and the detection of duplicate addresses.
@@ -232,7 +231,7 @@ class _Reading:
                 "hops": self._hops(parts.get(9, b"")),
             }
             # A local IPv6 route of the kernel's has the metric 0, which cannot be asked for.
-            metric = number_in(parts.get(6)) if table != _LOCAL_TABLE else 0
+            metric = number_in(parts.get(6)) if table != LOCAL_TABLE else 0
             index = number_in(parts.get(4))
             key = ("route", family, table, target, tos, metric, kind, self._name(index))
             # Some expire.

@@ -42,14 +42,14 @@ Present = Optional[Any]
 """The present value of an object, None if it is gone."""
 
 
-class Writer:
+class Writer(Place):
     """Puts objects back in the namespace that this thread is in.
 
-    *space*, *recorded* and *namespaces*: see :class:`links.Place`. Use it as a context manager.
+    Use it as a context manager.
     """
 
     def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
-        self._here = Place(space, recorded, namespaces)
+        super().__init__(space, recorded, namespaces)
         self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Present], None]] = {
             "vlan": self._put_vlan,
             "addr": self._put_address,
@@ -66,13 +66,13 @@ class Writer:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._here.close()
+        self.dumps.close()
 
     def put(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
         """Put one object back. Raises OSError if the kernel refuses it, links.NotInPlace if it cannot be put back."""
         kind = str(key[0])
         if kind == "link":
-            put_link(self._here, key, wanted, now)
+            put_link(self, key, wanted, now)
         elif kind in (CONF4, CONF6):
             sysctls.write_interface(kind, str(key[1]), str(key[2]), wanted.value)
         elif kind == sysctls.GLOBAL:
@@ -83,54 +83,52 @@ class Writer:
     def drop(self, key: ObjectKey, there: KernelObject) -> None:
         """Remove a route, an address or a routing rule. Raises OSError."""
         request, size, left_out = _REMOVALS[str(key[0])]
-        self._here.dumps.change(request, there.raw[:size] + pack_kept(there.raw, size, left_out))
+        self.dumps.change(request, there.raw[:size] + pack_kept(there.raw, size, left_out))
 
     def _put_vlan(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         name = str(key[1])
-        link = self._here.recorded.get(self._here.space, {}).get(("link", name))
+        link = self.recorded.get(self.space, {}).get(("link", name))
         # That of a bridge itself is refused without this.
         own = _OWN_VLAN if link is not None and link.value["kind"] == "bridge" else b""
-        head = LINK.pack(7, 0, self._here.index(name), 0, 0)
-        self._here.dumps.change(_SET_LINK, head + pack_nested(26, own + wanted.raw))
+        head = LINK.pack(7, 0, self.index(name), 0, 0)
+        self.dumps.change(_SET_LINK, head + pack_nested(26, own + wanted.raw))
 
     def _put_address(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         family, prefix, flags, scope, _index = ADDRESS.unpack_from(wanted.raw)
         lasting = (number_in(attributes_in(wanted.raw, ADDRESS.size).get(8)) or flags) & ~_TENTATIVE
         lasting |= _NODAD if family == 10 else 0
-        head = ADDRESS.pack(family, prefix, lasting & 0xFF, scope, self._here.index(str(key[1])))
+        head = ADDRESS.pack(family, prefix, lasting & 0xFF, scope, self.index(str(key[1])))
         body = pack_kept(wanted.raw, ADDRESS.size, (6, 8), {8: struct.pack("=I", lasting)})
-        self._here.dumps.change(_NEW_ADDRESS, head + body, CREATE | _REPLACE)
+        self.dumps.change(_NEW_ADDRESS, head + body, CREATE | _REPLACE)
 
     def _put_route(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
         fields = list(ROUTE.unpack_from(wanted.raw))
         # Only "onlink" is set. The kernel found out the others.
         fields[8] &= 4
         found = attributes_in(wanted.raw, ROUTE.size)
-        replaced = {4: struct.pack("=I", self._here.index(str(key[7])))} if 4 in found else {}
+        replaced = {4: struct.pack("=I", self.index(str(key[7])))} if 4 in found else {}
         if 9 in found:
             replaced[9] = b"".join(self._hop(*hop) for hop in wanted.value["hops"])
         # To replace would take away the same route over another interface. IPv4 has several by APPEND, IPv6 by metric.
         how = _REPLACE if now is not None else _APPEND if fields[0] == 2 else EXCLUSIVE
         # The kernel tells what a nexthop object (30) contains, too, and takes only either.
         body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26, 30), replaced)
-        self._here.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
+        self.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
 
     def _hop(self, name: str, weight: int, flags: int, attributes: str) -> bytes:
         body = bytes.fromhex(attributes)
-        return struct.pack("=HBBi", 8 + len(body), flags, weight, self._here.index(name)) + body
+        return struct.pack("=HBBi", 8 + len(body), flags, weight, self.index(name)) + body
 
     def _put_rule(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         # The kernel does not tell the priority 0, and chooses another one where none is asked for.
         priority = {6: struct.pack("=I", key[2])}
         body = wanted.raw[:ROUTING_RULE_SIZE] + pack_kept(wanted.raw, ROUTING_RULE_SIZE, (18,), priority)
-        self._here.dumps.change(_NEW_RULE, body, CREATE | EXCLUSIVE)
+        self.dumps.change(_NEW_RULE, body, CREATE | EXCLUSIVE)
 
     def _put_neighbour(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         family, _index, state, flags, kind = NEIGHBOUR.unpack_from(wanted.raw)
-        head = NEIGHBOUR.pack(family, self._here.index(str(key[1])), state, flags, kind)
-        self._here.dumps.change(
-            _NEW_NEIGHBOUR, head + pack_kept(wanted.raw, NEIGHBOUR.size, (3, 4, 9)), CREATE | _REPLACE
-        )
+        head = NEIGHBOUR.pack(family, self.index(str(key[1])), state, flags, kind)
+        self.dumps.change(_NEW_NEIGHBOUR, head + pack_kept(wanted.raw, NEIGHBOUR.size, (3, 4, 9)), CREATE | _REPLACE)
 
     def _put_traffic(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
         kind = str(key[0])
@@ -144,16 +142,16 @@ class Writer:
             replaced[2] = self._u32(wanted, found[2])
         elif kind == "qdisc" and wanted.value["kind"] == "htb":
             replaced[2] = _htb(found[2])
-        head = TRAFFIC.pack(0, self._here.index(str(key[1])), handle, parent, info if kind == "filter" else 0)
+        head = TRAFFIC.pack(0, self.index(str(key[1])), handle, parent, info if kind == "filter" else 0)
         if kind == "filter" and now is not None:
             # It leads to an interface that is gone.
-            self._here.dumps.change(_OLD_FILTER, head + pack_attribute(1, found[1]))
+            self.dumps.change(_OLD_FILTER, head + pack_attribute(1, found[1]))
         elif kind == "qdisc" and now is not None and (now["kind"] != wanted.value["kind"] or now["kind"] == "htb"):
             # The kernel changes no kind, and nothing of an htb. Classes and filters go too, and are put back later.
-            self._here.dumps.change(_OLD_QDISC, head)
+            self.dumps.change(_OLD_QDISC, head)
         body = pack_kept(wanted.raw, TRAFFIC.size, (3, 4, 7, 12, 13), replaced)
         how = _REPLACE if kind == "qdisc" else 0 if kind == "class" else EXCLUSIVE
-        self._here.dumps.change(_NEW_TRAFFIC[kind], head + body, CREATE | how)
+        self.dumps.change(_NEW_TRAFFIC[kind], head + body, CREATE | how)
 
     def _u32(self, wanted: KernelObject, options: bytes) -> bytes:
         """Return a u32 filter's options without counters, its actions with the present indexes and no number."""
@@ -168,7 +166,7 @@ class Writer:
             parameters = bytearray(attributes_in(parts.get(2, b"")).get(2, b""))
             parameters[0:4] = bytes(4)
             if kind == "mirred" and targets:
-                parameters[24:28] = struct.pack("=I", self._here.index(str(targets.pop(0))))
+                parameters[24:28] = struct.pack("=I", self.index(str(targets.pop(0))))
             inner = pack_nested(2, pack_attribute(2, bytes(parameters)))
             actions.append(pack_nested(place, pack_attribute(1, kind.encode() + b"\0"), inner))
         kept = b"".join(pack_attribute(kind, found[kind]) for kind in (1, 5) if kind in found)

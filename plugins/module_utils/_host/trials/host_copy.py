@@ -30,7 +30,7 @@ from ..kernel.objects import ADDRESS, CONF4, CONF6, LINK, ROUTE, KernelObject, O
 from ..kernel.sysctls import compared_names, interface_defaults, read_globals, write_global, write_interface
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, forwards, kind_of, lower_of, text_of, vlan_of
-from ..netlink import LOCAL_TABLE, MAIN_TABLE, Dumps
+from ..netlink import LOCAL_TABLE, MAIN_TABLE, UNICAST, Dumps
 from ..netns import Netns, visit
 from .packets import OUTSIDE
 from .surroundings import make_bridges
@@ -47,7 +47,7 @@ _PEER = "outside"
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
 # IFLA_XDP; 2 is IFLA_XDP_ATTACHED.
 _ETHERNET, _XDP = 1, 43
-_NODAD, _PERMANENT, _ONLINK, _UNICAST, _UNTAGGED = 0x02, 0x80, 4, 1, 4
+_NODAD, _PERMANENT, _ONLINK, _UNTAGGED = 0x02, 0x80, 4, 4
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
 _NO_DETECTION = ("accept_dad", "dad_transmits")
@@ -135,7 +135,7 @@ class HostCopy:
         """The routers of default routes, "" as address where the next hop is none."""
         found = []
         for key, route in self.state.items():
-            if key[0] == "route" and key[3] == "default/0" and key[6] == _UNICAST:
+            if key[0] == "route" and key[3] == "default/0" and key[6] == UNICAST:
                 hops = [(hop[0], bytes.fromhex(hop[3])) for hop in route.value["hops"]]
                 for name, attributes in hops or [(key[7], route.raw[ROUTE.size :])]:
                     parts = attributes_in(attributes)

@@ -58,9 +58,9 @@ PAYLOAD = {
     "cni_conf": (111, 945, 53),
     "cni_gc": (84, 668, 70),
     "cni_host": (192, 1625, 39),
-    "cni_info": (154, 1303, 34),
-    "cni_netns": (16, 105, 12),
-    "cni_plugins": (69, 524, 21),
+    "cni_info": (152, 1300, 35),
+    "cni_netns": (17, 106, 13),
+    "cni_plugins": (70, 525, 22),
     "cni_report": (1, 20, 1),
     "cni_smoke": (94, 782, 62),
 }

@@ -48,7 +48,6 @@ ALLOWED = {
     "_host/binaries/batch.py": (_DESCRIPTOR, "chmod chown fchmod fchown symlink"),
     "_host/binaries/source.py": ("what was downloaded, in the directory of the module's run", "mkstemp"),
     "_host/garbage/candidate.py": (_RUN, "makedirs open rename"),
-    "_host/garbage/pods.py": (_CACHE, "unlink"),
     "_host/networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
     "_host/trials/experiment.py": (_PRIVATE, "makedirs open"),
     "_host/trials/host_copy.py": (_PRIVATE, "open"),
