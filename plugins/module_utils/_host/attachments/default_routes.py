@@ -15,7 +15,7 @@ from ...libcni.fields import Route
 from ...libcni.multi.routes import DEFAULTS, with_default_routes
 from ..errors import HostError
 from ..footprints.footprint import Footprint
-from ..footprints.recorder import read_inside
+from ..kernel.objects import read_objects
 from ..netns import Netns, visit
 from .attached import ATTACHED, Attached
 from .outcome import Outcome
@@ -176,15 +176,15 @@ def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> 
 def renew_footprint(attached: Attached, container: Netns) -> None:
     """Note the default routes that the interface has now in the footprint, so that their change is no drift."""
     footprint, key = attached.footprint, attached.key
-    reading = visit([container], lambda: read_inside(())).get(container.path)
-    if footprint is None or reading is None:
+    present = visit([container], read_objects).get(container.path)
+    if footprint is None or present is None:
         return
 
     def is_default(at: Any) -> bool:
         return bool(at[0] == "route" and at[3] == "default/0" and at[7] == key.ifname)
 
     kept = {at: there for at, there in footprint.inside.items() if not is_default(at)}
-    for at, there in reading.state.items():
+    for at, there in present.items():
         if is_default(at) and not there.derived:
             kept[at] = there
     attached.footprint = Footprint(footprint.host, kept, footprint.identity)

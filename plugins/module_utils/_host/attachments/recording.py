@@ -15,21 +15,21 @@ from ...libcni.gojson import fold
 from ..addresses import result_gateways
 from ..binaries.types import types_of
 from ..errors import HostError
+from ..firewall.chains import FoundChains
 from ..footprints.attribution import Attribution, Owner, Party, is_of_plugins
-from ..footprints.object_kinds import LEASE
+from ..footprints.object_kinds import HOST, LEASE
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
-    Reading,
     RecordedAdd,
-    changes,
+    changes_on_host,
     lost_connections,
     read_host,
     read_inside,
     read_unusual,
     record_footprints,
 )
-from ..footprints.state import LeaseStore
+from ..footprints.state import LeaseStore, Look
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of, tuned_sysctls
@@ -96,9 +96,9 @@ class Recording(AddWatch):
     def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
         self._store = AttachmentStore(cache_dir)
         self._plan = plan
-        self._before: Optional[Reading] = None
+        self._before: Optional[Look] = None
         # What was read, and of which namespace.
-        self._inside: Dict[Key, Tuple[Reading, Optional[Mapping[str, Any]]]] = {}
+        self._inside: Dict[Key, Tuple[State, Optional[Mapping[str, Any]]]] = {}
         self._done: Dict[Key, Attached] = {}
         self._added: Dict[Key, RecordedAdd] = {}
         self._stores: List[LeaseStore] = []
@@ -116,7 +116,7 @@ class Recording(AddWatch):
         if self._before is not None:
             self._read_before([outcome for outcome in made if outcome.todo == ADD])
 
-    def _host_before(self, made: Sequence[Outcome]) -> Reading:
+    def _host_before(self, made: Sequence[Outcome]) -> Look:
         """Return the state of the host without what the attachments that are made again have there."""
         before = read_host(self._stores)
         renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
@@ -125,7 +125,8 @@ class Recording(AddWatch):
                 before.leave_out(attached.footprint.host if attached.footprint is not None else ())
             # Without a footprint, only the form of leases and of plugins' rules tells what its first ADD made.
             parties = [party_of(attached, None) for attached in renewed if attached.footprint is None]
-            owners = Attribution({}, parties).owners(changes(before.nothing(), before, {}), shared=False)
+            nothing = Look({HOST: {}}, FoundChains())
+            owners = Attribution({}, parties).owners(changes_on_host(nothing, before, {}), shared=False)
             before.leave_out([key for key in owners if key[0] == LEASE or is_of_plugins(key)])
         return before
 
@@ -181,7 +182,7 @@ class Recording(AddWatch):
         usual = interface_defaults() if self._usual is None or named is None else self._usual
         self._usual = usual
         after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config, ifname))
-        party = party_of(given, after.state)
+        party = party_of(given, after)
         digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
         needed = sysctls_of_tuning(given.config, ifname)
         return RecordedAdd(party, before, after, defaults, given.identity, digest, self._neighbours(given), needed)
@@ -198,9 +199,9 @@ class Recording(AddWatch):
             self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
             self._try(lambda: self._compare(before, read_host(self._stores)))
 
-    def _compare(self, before: Reading, after: Reading) -> None:
+    def _compare(self, before: Look, after: Look) -> None:
         """Report what the host has lost, and write the footprints of attachments, and of what they share."""
-        lost = lost_connections(before, after)
+        lost = lost_connections(before.spaces[HOST], after.spaces[HOST])
         if lost:
             text = f"the host has lost {'; '.join(lost)} while this run attached containers; find out what removed it"
             self._plan.warn("host_route_lost", f"{text}, and restore it where the host's network is configured")

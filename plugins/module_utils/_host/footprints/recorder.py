@@ -16,9 +16,7 @@ from ..struct import struct
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .footprint import Footprint, Objects, SharedFootprints
 from .object_kinds import (
-    CHAIN_KEY_LENGTH,
     HOST,
-    IN_FIREWALL,
     KINDS,
     LEASE,
     is_default_rule,
@@ -33,46 +31,20 @@ SWITCHES = tuple(_SWITCHES.values())
 Defaults = Mapping[Tuple[str, str], int]
 
 
-class Reading:
-    """One reading of a namespace: its objects and global sysctls; of the host, leases and the firewall, too."""
-
-    __slots__ = ("chains", "state")
-
-    def __init__(self, state: State, chains: Optional[FoundChains] = None) -> None:
-        self.state = state
-        self.chains = chains
-
-    def nothing(self) -> Reading:
-        """Return the reading of a host on which nothing is."""
-        return Reading({}, FoundChains() if self.chains is not None else None)
-
-    def leave_out(self, keys: Iterable[ObjectKey]) -> None:
-        """Forget objects and rules, as if they had not been there."""
-        for key in keys:
-            if key[0] not in IN_FIREWALL:
-                self.state.pop(key, None)
-            elif self.chains is not None and key in self.chains.chains:
-                del self.chains.chains[key]
-            elif self.chains is not None and key[:CHAIN_KEY_LENGTH] in self.chains.chains:
-                rules = self.chains.chains[key[:CHAIN_KEY_LENGTH]].rules
-                if key[-1] in rules:
-                    rules.remove(str(key[-1]))
-
-
-def read_inside(sysctls: Optional[Iterable[str]] = None) -> Reading:
+def read_inside(sysctls: Optional[Iterable[str]] = None) -> State:
     """Read the namespace that this thread is in, with these global *sysctls*, or with all. Raises HostError."""
-    return Reading({**read_objects(), **read_globals(sysctls)})
+    return {**read_objects(), **read_globals(sysctls)}
 
 
-def read_host(stores: Iterable[LeaseStore]) -> Reading:
+def read_host(stores: Iterable[LeaseStore]) -> Look:
     """Read the host. *stores* are those of host-local, (data dir, network). Raises HostError."""
-    return Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
+    return Look({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, read_chains())
 
 
-def lost_connections(before: Reading, after: Reading) -> List[str]:
+def lost_connections(before: State, after: State) -> List[str]:
     """Return which addresses and routes of the host are gone, except of interfaces that are gone themselves."""
-    was, now = _connections(before.state), _connections(after.state)
-    return [name for name, device in was.items() if name not in now and (not device or ("link", device) in after.state)]
+    was, now = _connections(before), _connections(after)
+    return [name for name, device in was.items() if name not in now and (not device or ("link", device) in after)]
 
 
 def _connections(state: State) -> Dict[str, str]:
@@ -85,24 +57,32 @@ def _connections(state: State) -> Dict[str, str]:
     }
 
 
-def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, KernelObject]:
-    """Return what changed between two readings. *defaults*: what a new interface's sysctls start with.
+def changes(before: State, after: State, defaults: Defaults) -> Objects:
+    """Return what changed in a namespace. *defaults*: what a new interface's sysctls start with."""
+    found: Objects = {}
+    _compare_objects(before, after, False, found)
+    _compare_sysctls(before, after, defaults, found)
+    return found
+
+
+def changes_on_host(before: Look, after: Look, defaults: Defaults) -> Objects:
+    """Return what changed on the host.
 
     What the host had before stays its own: of its interfaces, only flags that were set are a change (a link's value
     without other settings), of its chains, only new rules, and of what went, only interfaces, which may have moved into
     a container.
     """
-    found: Dict[ObjectKey, KernelObject] = {}
-    _compare_objects(before.state, after.state, before.chains is not None, found)
-    _compare_sysctls(before.state, after.state, defaults, found)
+    found: Objects = {}
+    _compare_objects(before.spaces[HOST], after.spaces[HOST], True, found)
+    _compare_sysctls(before.spaces[HOST], after.spaces[HOST], defaults, found)
     if before.chains is not None and after.chains is not None:
         _compare_chains(before.chains, after.chains, found)
     return found
 
 
 def read_unusual(
-    before: Reading, sysctls: Optional[Iterable[str]], usual: Defaults, named: Iterable[Tuple[str, str]]
-) -> Tuple[Reading, Defaults]:
+    before: State, sysctls: Optional[Iterable[str]], usual: Defaults, named: Iterable[Tuple[str, str]]
+) -> Tuple[State, Defaults]:
     """Read the namespace that this thread is in after an ADD, and what its new interfaces started with.
 
     *usual* is that of another namespace. It tells what is worth reading here: sysctls that a new interface does not
@@ -111,15 +91,15 @@ def read_unusual(
     """
     after = read_inside(sysctls)
     unusual = set(named)
-    for key, there in after.state.items():
-        if key[0] in OF_INTERFACES and key not in before.state:
+    for key, there in after.items():
+        if key[0] in OF_INTERFACES and key not in before:
             kind = str(key[0])
             pairs = zip(compared_names(kind), there.value)
             unusual.update((kind, name) for name, value in pairs if name and usual.get((kind, name)) != value)
     return after, {**usual, **interface_defaults(unusual)}
 
 
-def _compare_objects(before: State, after: State, on_host: bool, found: Dict[ObjectKey, KernelObject]) -> None:
+def _compare_objects(before: State, after: State, on_host: bool, found: Objects) -> None:
     for key, there in after.items():
         if key[0] in OF_INTERFACES or there.derived:
             continue
@@ -140,7 +120,7 @@ def _compare_objects(before: State, after: State, on_host: bool, found: Dict[Obj
             found[key] = KernelObject(None, was.raw, was.ifindex, was.peer)
 
 
-def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dict[ObjectKey, KernelObject]) -> None:
+def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Objects) -> None:
     for key, there in after.items():
         if key[0] not in OF_INTERFACES:
             continue
@@ -165,7 +145,7 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dic
                 found[kind, interface, name] = KernelObject(value)
 
 
-def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectKey, KernelObject]) -> None:
+def _compare_chains(before: FoundChains, after: FoundChains, found: Objects) -> None:
     for key, chain in after.chains.items():
         if before.why_unread(key):
             continue
@@ -189,8 +169,8 @@ class RecordedAdd:
     """
 
     party: Party
-    before: Reading
-    after: Reading
+    before: State
+    after: State
     defaults: Defaults
     identity: Optional[Mapping[str, Any]]
     config: str
@@ -198,11 +178,9 @@ class RecordedAdd:
     needed: Collection[ObjectKey] = ()
 
 
-def owned_changes(
-    before: Reading, after: Reading, attribution: Attribution, defaults: Defaults
-) -> Dict[Owner, Objects]:
+def owned_changes(before: Look, after: Look, attribution: Attribution, defaults: Defaults) -> Dict[Owner, Objects]:
     """Return what changed on the host, by its owner."""
-    changed = changes(before, after, defaults)
+    changed = changes_on_host(before, after, defaults)
     found: Dict[Owner, Objects] = {}
     for key, owner in attribution.owners(changed).items():
         found.setdefault(owner, {})[key] = changed[key]
@@ -212,10 +190,10 @@ def owned_changes(
 def changes_inside(added: RecordedAdd) -> Objects:
     """Return what an ADD changed in the container's namespace, and what it needs: sysctls and routing rules."""
     found = changes(added.before, added.after, added.defaults)
-    for key, there in added.after.state.items():
+    for key, there in added.after.items():
         if is_default_rule(key):
             found[key] = there
-    look = Look({HOST: added.after.state})
+    look = Look({HOST: added.after})
     for key in added.needed:
         value = look.value(HOST, key)
         if value is not None:
@@ -244,17 +222,17 @@ def _with_lower_devices(inside: Objects, host: State) -> Objects:
 
 
 def record_footprints(
-    shared: SharedFootprints, before: Reading, after: Reading, added: Sequence[RecordedAdd], in_use: Collection[Owner]
+    shared: SharedFootprints, before: Look, after: Look, added: Sequence[RecordedAdd], in_use: Collection[Owner]
 ) -> Dict[Owner, Footprint]:
     """Return the footprints of attachments by key, and note in *shared* what they share.
 
     *before*, *after*: readings of the host. *in_use*: owners of what earlier attachments share.
     """
-    parties = [one.party for one in added]
-    of = owned_changes(before, after, Attribution(after.state, parties, before.state), interface_defaults())
+    parties, host = [one.party for one in added], after.spaces[HOST]
+    of = owned_changes(before, after, Attribution(host, parties, before.spaces[HOST]), interface_defaults())
     footprints: Dict[Owner, Footprint] = {}
     for one in added:
-        inside = _with_lower_devices(changes_inside(one), after.state)
+        inside = _with_lower_devices(changes_inside(one), host)
         footprints[one.party.key] = Footprint(of.get(one.party.key, {}), inside, one.identity)
     networks = {one.party.key[0]: one.config for one in added}
     for network, config in networks.items():
@@ -262,24 +240,23 @@ def record_footprints(
         needed = known is not None and known.config == config and (network,) in in_use
         shared.networks[network] = Footprint(_merge(known, needed, of.get((network,), {}), after), config=config)
     # Whether they were so before or not.
-    switches = sorted({(GLOBAL, name) for party in parties for name in party.switches}.intersection(after.state))
-    of_all: Objects = {key: after.state[key] for key in switches if after.state[key].value == "1"}
+    switches = sorted({(GLOBAL, name) for party in parties for name in party.switches}.intersection(host))
+    of_all: Objects = {key: host[key] for key in switches if host[key].value == "1"}
     of_all.update(of.get(SHARED, {}))
     shared.host = Footprint(_merge(shared.host, () in in_use, of_all, after))
     _note_order(shared, after, [*footprints.values(), *map(shared.networks.__getitem__, networks), shared.host])
     return footprints
 
 
-def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Reading) -> Objects:
+def _merge(known: Optional[Footprint], needed: bool, changed: Objects, look: Look) -> Objects:
     """Return what earlier ADDs made, with what the last ones have *changed*.
 
     While it is *needed*, what has drifted before and no ADD has changed stays as it was recorded, so that it stays
     drift. Else only what is still so is kept. An interface that was made again since, by others, is theirs.
     """
-    look = Look({HOST: after.state}, after.chains)
     merged: Objects = {}
     old = known.host if known is not None else {}
-    present_links = {key: one.ifindex for key, one in after.state.items() if key[0] == "link"}
+    present_links = {key: one.ifindex for key, one in look.spaces[HOST].items() if key[0] == "link"}
     theirs = {key[1] for key, one in old.items() if present_links.get(key, 0) not in (0, one.ifindex)}
     for key, one in old.items():
         if device_of(key) not in theirs and (needed or look.value(HOST, key) == one.value):
@@ -293,7 +270,7 @@ def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Re
     return merged
 
 
-def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Footprint]) -> None:
+def _note_order(shared: SharedFootprints, after: Look, written: Iterable[Footprint]) -> None:
     """Note the order of the rules in all chains with recorded rules."""
     if after.chains is None:
         return

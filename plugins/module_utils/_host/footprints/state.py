@@ -82,6 +82,17 @@ class Look:
         there = objects.get(key)
         return None if there is None else there.value
 
+    def leave_out(self, keys: Iterable[ObjectKey]) -> None:
+        """Forget objects and rules of the host, as if they had not been there."""
+        chains = self.chains.chains if self.chains is not None else {}
+        for key in keys:
+            if key[0] not in IN_FIREWALL:
+                self.spaces[HOST].pop(key, None)
+            elif chains.pop(key, None) is None and key[:CHAIN_KEY_LENGTH] in chains:
+                rules = chains[key[:CHAIN_KEY_LENGTH]].rules
+                if key[-1] in rules:
+                    rules.remove(str(key[-1]))
+
     def _in_firewall(self, key: ObjectKey) -> Any:
         if self.chains is None:
             return None

@@ -33,11 +33,10 @@ from ..firewall.chains import FoundChains
 from ..firewall.kinds import is_in_firewalld
 from ..footprints.attribution import Attribution, Owner
 from ..footprints.footprint import Objects, key_of, objects_of, rows_of
-from ..footprints.object_kinds import LEASE, rules_by_chain
+from ..footprints.object_kinds import HOST, LEASE, rules_by_chain
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
-    Reading,
     RecordedAdd,
     changes_inside,
     owned_changes,
@@ -46,7 +45,7 @@ from ..footprints.recorder import (
     read_unusual,
 )
 from ..footprints.rehearsed import Rehearsed
-from ..footprints.state import read_stores
+from ..footprints.state import Look, read_stores
 from ..json_text import parse_json
 from ..kernel.links import pack_kept
 from ..kernel.objects import (
@@ -236,7 +235,7 @@ class Rehearsal:
         self._put_leases(stores)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config, attached.key.ifname)
-        before = Reading({**read_inside(SWITCHES).state, **read_stores(stores)}, FoundChains())
+        before = Look({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, FoundChains())
         inner = visit([container], lambda: read_inside(sysctls))[netns]
         key = attached.key
         cni = CNIConfig(self._put_binaries(), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
@@ -248,14 +247,15 @@ class Rehearsal:
             raise HostError(one_line(scrub(f"its ADD fails in a rehearsal: {error}", known))) from error
         usual = interface_defaults()
 
-        def read() -> Tuple[Reading, Defaults]:
+        def read() -> Tuple[State, Defaults]:
             return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config, key.ifname))
 
         inner_after, defaults = visit([container], read)[netns]
         after = read_host(stores)
         added = Attached(key, config, netns, attached.args, attached.capability_args, result)
-        party = party_of(added, inner_after.state)
-        owned = owned_changes(before, after, Attribution(after.state, [party], before.state), usual)
+        party = party_of(added, inner_after)
+        attribution = Attribution(after.spaces[HOST], [party], before.spaces[HOST])
+        owned = owned_changes(before, after, attribution, usual)
         needed = sysctls_of_tuning(config, key.ifname)
         inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, "", (), needed))
         answer = {
@@ -311,7 +311,7 @@ class Rehearsal:
         return found
 
 
-def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
+def _order_of(after: Look, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
     """Yield the rules of each chain that has recorded ones."""
     places = rules_by_chain(owned.values())
     for place, chain in (after.chains.chains if after.chains is not None else {}).items():

@@ -13,7 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Party
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, RecordedAdd
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import RecordedAdd
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import actions, web
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_a_warning(attach_host, monkeypatch, name):
 
 def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
     monkeypatch.setattr(recording, "visit", lambda namespaces, read: {one.path: read() for one in namespaces})
-    monkeypatch.setattr(recording, "read_inside", lambda _sysctls: Reading({}))
+    monkeypatch.setattr(recording, "read_inside", lambda _sysctls: {})
     monkeypatch.setattr(Recording, "_read_after", read_nothing)
     monkeypatch.setattr(AttachmentStore, "write_shared", refuse)
     plan = attach_host.run(web())
@@ -84,7 +84,7 @@ def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
 def read_nothing(self, keys):
     for key in keys:
         identity = self._done[key].identity
-        self._added[key] = RecordedAdd(Party(key, [], {}), Reading({}), Reading({}), {}, identity, "")
+        self._added[key] = RecordedAdd(Party(key, [], {}), {}, {}, {}, identity, "")
 
 
 def test_namespaces_with_one_attachment_are_read_together(attach_host, monkeypatch):
@@ -95,8 +95,8 @@ def test_namespaces_with_one_attachment_are_read_together(attach_host, monkeypat
         paths = sorted(one.path for one in namespaces)
         before.append(paths)
         if not after and len(before) == 1:
-            return {path: (Reading({}), attach_host.namespaces[path][0]) for path in paths}
-        return {path: Reading({}) for path in paths}
+            return {path: ({}, attach_host.namespaces[path][0]) for path in paths}
+        return {path: {} for path in paths}
 
     def read_after(self, keys):
         after.append(sorted(key.container_id + key.ifname for key in keys))

@@ -16,7 +16,11 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
     summarize,
     without_consequences,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, _merge, changes
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import (
+    _merge,
+    changes,
+    changes_on_host,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import (
     DEDUCED,
@@ -391,7 +395,7 @@ def test_of_what_is_only_deduced_nothing_is_put_back():
 @pytest.mark.parametrize(("index", "kept"), [(5, 2), (9, 0)])
 def test_an_interface_that_others_have_made_again_is_theirs(index, kept):
     known = Footprint({("link", "cni0"): link(5, kind="bridge"), ("addr", "cni0", "10.88.0.1", 16): address()})
-    after = Reading({("link", "cni0"): link(index, kind="bridge", mtu=1400)})
+    after = Look({HOST: {("link", "cni0"): link(index, kind="bridge", mtu=1400)}})
     assert len(_merge(known, True, {}, after)) == kept
 
 
@@ -407,7 +411,7 @@ def test_changes_of_an_add():
         ("sysctl", "netfilter/nf_conntrack_tcp_timeout_close"): KernelObject("10"),
     }
     defaults = {("conf4", "forwarding"): 0, ("conf4", "mc_forwarding"): 0, ("conf4", "proxy_arp"): 1}
-    assert changes(Reading(before), Reading(after), defaults) == {
+    assert changes(before, after, defaults) == {
         ("conf4", "old", "mc_forwarding"): KernelObject(5),
         ("conf4", "new", "proxy_arp"): KernelObject(3),
         ("link", "new"): link(),
@@ -420,10 +424,10 @@ def test_chains_that_iptables_makes_when_it_looks_are_not_recorded():
     before, after = FoundChains(), FoundChains()
     after.chains[(*NAT, "PREROUTING")] = Chain("ACCEPT", ["-j X"])
     after.chains[(*NAT, "X")] = Chain("-", [])
-    found_ = changes(Reading({}, before), Reading({}, after), {})
+    found_ = changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {})
     assert set(found_) == {(*NAT, "PREROUTING", "-j X"), (*NAT, "X")}
     before.unread["iptables-nft", "ipv4"] = HostError("it was not installed")
-    assert changes(Reading({}, before), Reading({}, after), {}) == {}
+    assert changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {}) == {}
 
 
 SPOOF = {"type": "filter", "hook": "prerouting", "prio": -300, "policy": "accept"}
@@ -451,5 +455,5 @@ def test_a_chain_that_existed_is_nobody_s_and_a_policy_is_only_that_of_a_plugin_
     if existed:
         before.chains[key] = Chain(was, [])
     after.chains[key] = Chain(body, [rule[-1]])
-    recorded_ = changes(Reading({}, before), Reading({}, after), {})
+    recorded_ = changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {})
     assert set(recorded_) == {rule, *([key] if made and not existed else [])}
