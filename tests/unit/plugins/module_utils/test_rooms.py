@@ -262,6 +262,16 @@ def test_the_map_names_files_that_exist():
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(ORDER[1:])
 
 
+def test_the_glossary_has_the_words_of_the_model():
+    def words(page, heading):
+        text = (ROOT / "docs" / "contributing" / page).read_text(encoding="utf-8").partition(heading)[2]
+        return set(", ".join(re.findall(r"^\| ([\w, ]+) \|", text.partition("\n\n#")[0], re.MULTILINE)).split(", "))
+
+    model = words("architecture.md", "| word | where |\n")
+    needed = "attachment network owner object kind state difference cost drift plan step put drop rehearsal alive store"
+    assert set(needed.split()) <= model <= words("style.md", "## Glossary\n")
+
+
 def test_unit_tests_have_the_rooms():
     tests = Path(__file__).parent / "_host"
     assert {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ORDER[1:])
