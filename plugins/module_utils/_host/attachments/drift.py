@@ -14,9 +14,9 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from ...libcni.cache import cache_path
 from ..errors import HostError
 from ..firewall.chains import CHAIN, switched_backends
-from ..footprints.footprint import Footprint, SharedFootprints
+from ..footprints.footprint import Footprint, Owner, SharedFootprints
 from ..footprints.object_kinds import phrases_of, summarize
-from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look, wanted_keys
+from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, look, same
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .attached import Attached

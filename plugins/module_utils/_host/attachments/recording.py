@@ -16,7 +16,8 @@ from ..addresses import result_gateways
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..firewall.chains import FoundChains
-from ..footprints.attribution import Attribution, Owner, Party, is_of_plugins
+from ..footprints.attribution import Attribution, Party, is_of_plugins
+from ..footprints.footprint import Owner
 from ..footprints.object_kinds import HOST, LEASE
 from ..footprints.recorder import (
     SWITCHES,

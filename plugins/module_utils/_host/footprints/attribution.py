@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
@@ -22,11 +22,8 @@ from ..firewall.owners import SPOOF_CHAIN, SPOOF_COMMENT, chain_kind, of_forward
 from ..json_text import parse_json
 from ..kernel.objects import BY_KERNEL, LINK, OF_INTERFACES, ON_INTERFACES, ObjectKey, State, device_of
 from ..kernel.sysctls import GLOBAL
+from .footprint import SHARED, Owner
 from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE
-
-Owner = Tuple[str, ...]
-SHARED: Owner = ()
-"""The owner of what all networks share. That of a network's objects is its name, that of an attachment its key."""
 
 _WORD = re.compile(r"[\w.:-]+")
 # Chains and tables that a daemon keeps as it wants them.

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..kernel.objects import KernelObject, ObjectKey
 from ..struct import field, struct
 
 Objects = Dict[ObjectKey, KernelObject]
 """Objects as they were after an ADD; a value of None: the ADD removed the object."""
+Owner = Tuple[str, ...]
+SHARED: Owner = ()
+"""The owner of what all networks share. That of a network's objects is its name, that of an attachment its key."""
 
 
 @struct

@@ -13,8 +13,8 @@ from ..kernel.objects import BY_KERNEL, OF_INTERFACES, KernelObject, ObjectKey, 
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from ..netlink import LOCAL_TABLE
 from ..struct import struct
-from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
-from .footprint import Footprint, Objects, SharedFootprints
+from .attribution import Attribution, Party, is_of_plugins
+from .footprint import SHARED, Footprint, Objects, Owner, SharedFootprints
 from .object_kinds import (
     HOST,
     KINDS,

@@ -8,8 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 from ...libcni.kernel import attributes_in
 from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey
 from ..struct import struct
-from .attribution import Owner
-from .footprint import Objects
+from .footprint import Objects, Owner
 from .object_kinds import HOST
 from .state import Look
 

@@ -23,7 +23,7 @@ from ..kernel.writer import Writer
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import Netns, apart, visit
-from .footprint import Footprint
+from .footprint import Footprint, Owner
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
@@ -36,7 +36,7 @@ from .object_kinds import (
     is_whole,
     repair_order,
 )
-from .state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look
+from .state import DEDUCED, REHEARSED, Drift, Look, compare, note_order, read_look
 
 _FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0

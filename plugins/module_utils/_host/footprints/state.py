@@ -20,7 +20,7 @@ from ..leases import Lease, read_leases
 from ..netlink import MAIN_TABLE, UNICAST
 from ..netns import Netns, visit
 from ..struct import field, struct
-from .footprint import Footprint, Objects
+from .footprint import Footprint, Objects, Owner
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
     HOST,
@@ -36,7 +36,6 @@ from .object_kinds import (
 )
 
 LeaseStore = Tuple[str, str]
-Owner = Tuple[str, ...]
 RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
 """What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
 _MTU_WITHOUT_PORTS = 1500

@@ -40,7 +40,7 @@ from ..trust import check_trusted
 from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, RULE, SCOPES, Candidate, GcSettings, when
 
 # (network, container ID)
-Owner = Tuple[str, str]
+Holder = Tuple[str, str]
 
 
 class Inventory:
@@ -97,8 +97,8 @@ class Inventory:
         for path in paths:
             check_trusted(path, passed)
 
-    def _find_holders(self) -> Dict[bytes, Set[Owner]]:
-        holders: Dict[bytes, Set[Owner]] = {}
+    def _find_holders(self) -> Dict[bytes, Set[Holder]]:
+        holders: Dict[bytes, Set[Holder]] = {}
         for lease in self.leases:
             if lease.container_id:
                 holders.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
@@ -108,14 +108,14 @@ class Inventory:
                     holders.setdefault(packed(ip.partition("/")[0]), set()).add(entry.key[:2])
         return holders
 
-    def _find_dates(self) -> Dict[Owner, float]:
+    def _find_dates(self) -> Dict[Holder, float]:
         dated = [
             ((lease.network, lease.container_id), lease.status.st_mtime)
             for lease in self.leases
             if lease.status is not None and lease.container_id
         ]
         dated += [(entry.key[:2], entry.written) for entry in self.contents.entries if entry.key is not None]
-        dates: Dict[Owner, float] = {}
+        dates: Dict[Holder, float] = {}
         for owner, moment in dated:
             dates[owner] = max(moment, dates.get(owner, moment))
         return dates
@@ -251,7 +251,7 @@ class Inventory:
                 candidate.leave("no_owner", "nothing in it identifies its owner")
             yield candidate
 
-    def _owner(self, ruleset: RuleSet) -> Owner:
+    def _owner(self, ruleset: RuleSet) -> Holder:
         """Return the owner of rules, ("", "") if it is not known; of several, a live one."""
         if ruleset.owner.container_id is not None:
             return ruleset.owner.network or "", ruleset.owner.container_id

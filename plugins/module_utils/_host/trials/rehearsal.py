@@ -31,8 +31,8 @@ from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import FoundChains
 from ..firewall.kinds import is_in_firewalld
-from ..footprints.attribution import Attribution, Owner
-from ..footprints.footprint import Objects, key_of, objects_of, rows_of
+from ..footprints.attribution import Attribution
+from ..footprints.footprint import Objects, Owner, key_of, objects_of, rows_of
 from ..footprints.object_kinds import HOST, LEASE, rules_by_chain
 from ..footprints.recorder import (
     SWITCHES,
