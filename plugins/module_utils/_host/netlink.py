@@ -94,7 +94,7 @@ def host_addresses() -> Dict[bytes, Tuple[int, int]]:
 
 def routes() -> List[Route]:
     """Return the routes of this thread's namespace, from all tables."""
-    found = []
+    listed = []
     for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
         family, length, _source, _tos, table, protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
         if family not in (socket.AF_INET, socket.AF_INET6):
@@ -103,7 +103,7 @@ def routes() -> List[Route]:
         if length and _RTA_DST not in attributes:
             continue
         mark, size = (b"4", 4) if family == socket.AF_INET else (b"6", 16)
-        found.append(
+        listed.append(
             Route(
                 mark + attributes.get(_RTA_DST, bytes(size)),
                 length,
@@ -117,12 +117,12 @@ def routes() -> List[Route]:
                 protocol,
             )
         )
-    return found
+    return listed
 
 
 def links() -> Dict[int, Link]:
     """Return the interfaces of this thread's namespace by index."""
-    found = {}
+    interfaces = {}
     # Without this, counters would be a large part of the answer.
     request = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + pack_attribute(_IFLA_EXT_MASK, struct.pack("=I", _SKIP_STATS))
     with Dumps() as dumps:
@@ -131,7 +131,7 @@ def links() -> Dict[int, Link]:
             attributes = attributes_in(payload, _LINK.size)
             info = attributes_in(attributes.get(_IFLA_LINKINFO, b""), 0)
             nsid = attributes.get(_IFLA_LINK_NETNSID)
-            found[index] = Link(
+            interfaces[index] = Link(
                 index,
                 decode_text(attributes.get(_IFLA_IFNAME)),
                 decode_text(info.get(_INFO_KIND)),
@@ -143,7 +143,7 @@ def links() -> Dict[int, Link]:
                 number_in(attributes.get(_IFLA_MTU)),
                 struct.unpack("=i", nsid or b"\xff\xff\xff\xff")[0],
             )
-    return found
+    return interfaces
 
 
 def namespace_exists(nsid: int) -> bool:
@@ -162,8 +162,8 @@ def delete_link(index: int, name: str) -> None:
 
     Raises HostError ``link_not_removed``.
     """
-    here = links().get(index)
-    if here is None or here.name != name:
+    link = links().get(index)
+    if link is None or link.name != name:
         return
     with Dumps() as netlink:
         try:

@@ -73,12 +73,12 @@ class _Deduction:
 
     def _link(self, entry: Mapping[str, Any]) -> Dict[str, Any]:
         # The reference plugins set the configured MTU, but leave it out of their results.
-        told = [member_of(plugin.network, "mtu") for plugin in reversed(self._attached.config.plugins)]
-        told = [entry.get("mtu"), *(told if entry.get("name") == self._ifname else [])]
-        mtu = next((mtu for mtu in told if isinstance(mtu, int) and mtu > 0), 0)
+        mtus = [member_of(plugin.network, "mtu") for plugin in reversed(self._attached.config.plugins)]
+        mtus = [entry.get("mtu"), *(mtus if entry.get("name") == self._ifname else [])]
+        mtu = next((mtu for mtu in mtus if isinstance(mtu, int) and mtu > 0), 0)
         mac = str(entry.get("mac") or "").lower().replace(":", "")
-        known: Dict[str, Any] = {"mtu": mtu, "mac": mac}
-        return {**_UP, **{name: value for name, value in known.items() if value}}
+        settings: Dict[str, Any] = {"mtu": mtu, "mac": mac}
+        return {**_UP, **{name: value for name, value in settings.items() if value}}
 
     def _address(self, entry: Mapping[str, Any]) -> Known:
         index, name = entry.get("interface"), self._ifname
@@ -118,8 +118,8 @@ class _Deduction:
         """Return the host's end of the container's veth, and the bridge in the result, "" for what there is not."""
         names = [str(entry.get("name") or "") for entry in self._interfaces if not entry.get("sandbox")]
         host = self._look.spaces[HOST]
-        there = {name: host["link", name] for name in names if ("link", name) in host}
-        bridge = next((name for name, link in there.items() if link.value["kind"] == "bridge"), "")
+        links = {name: host["link", name] for name in names if ("link", name) in host}
+        bridge = next((name for name, link in links.items() if link.value["kind"] == "bridge"), "")
         return other_end(host, self._present, self._ifname), bridge
 
     # ---- rules

@@ -155,8 +155,8 @@ class Drifts:
 
     def _read(self) -> Look:
         """Read what all of it is about."""
-        found = self.by_owner
-        footprints = [(drift.netns, drift.footprint) for drift in found.values()]
+        drifts = self.by_owner
+        footprints = [(drift.netns, drift.footprint) for drift in drifts.values()]
         for key, rehearsed in self._rehearsed.items():
             netns = self._present[key].attached.netns
             footprints += [(netns, Footprint(objects, rehearsed.inside)) for objects in rehearsed.owned.values()]
@@ -165,7 +165,7 @@ class Drifts:
         for netns, footprint in footprints:
             for space, keys in wanted_keys(netns, [footprint]).items():
                 wanted.setdefault(space, []).extend(keys)
-        deduced = [one for key, one in self._present.items() if key not in found and key not in self._rehearsed]
+        deduced = [one for key, one in self._present.items() if key not in drifts and key not in self._rehearsed]
         if deduced:
             # Imported late, as below: nearly all attachments have footprints.
             from .deduce import made_rules
@@ -238,19 +238,19 @@ def find_drift(
     *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
     lease counts as a live container's.
     """
-    found = Drifts(attachments, shared, rehearse)
-    taken = {place: Key(*drift.owner) for drift in found.attachments for place in drift.taken}
+    drifts = Drifts(attachments, shared, rehearse)
+    taken = {place: Key(*drift.owner) for drift in drifts.attachments for place in drift.taken}
     if taken and find_freed is not None:
         freed = find_freed(taken)
-        for drift in found.attachments:
+        for drift in drifts.attachments:
             drift.freed = {place: freed[place] for place in drift.taken if place in freed}
-    return found
+    return drifts
 
 
 def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
     """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
     seen = look({attached.netns: () for attached in entries if attached.netns})
-    identities = {path: there.identity for path, there in seen.items()}
+    identities = {path: namespace.identity for path, namespace in seen.items()}
     return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
 
 

@@ -238,11 +238,11 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     problems += [finding.message for finding in rules.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir)
-    ids = {one.key.container_id for one in departed}
-    sets = owners.attribute(rules.sets, {one.key.network for one in departed}, ids)
+    ids = {gone.key.container_id for gone in departed}
+    sets = owners.attribute(rules.sets, {gone.key.network for gone in departed}, ids)
     by_id: Dict[str, List[Key]] = {}
-    for one in departed:
-        by_id.setdefault(one.key.container_id, []).append(one.key)
+    for gone in departed:
+        by_id.setdefault(gone.key.container_id, []).append(gone.key)
     by_address = _free_addresses(departed, entries)
     remains = []
     for ruleset in sets:
@@ -252,11 +252,11 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
             keys = [by_address[address] for address in ruleset.addresses if address in by_address]
         if keys:
             remains.append(Remain(keys[0], "rule", " ".join(ruleset.key), ruleset.text, ruleset))
-    for one in departed:
-        for place in rules.unknown(_recorded_rules(one)):
+    for gone in departed:
+        for place in rules.unknown(_recorded_rules(gone)):
             backend, family, table, chain, rule = place[1:]
             text = f"the rule {rule} of the chain {chain} ({backend} {family}, table {table}) is still there"
-            remains.append(Remain(one.key, "rule", " ".join(place), text, None))
+            remains.append(Remain(gone.key, "rule", " ".join(place), text, None))
     return remains
 
 

@@ -79,8 +79,8 @@ def _has_changed(_one: Difference) -> List[str]:
     return ["has changed"]
 
 
-def _has_another_value(one: Difference) -> List[str]:
-    return [f"is {one.now}, want {one.was}"]
+def _has_another_value(difference: Difference) -> List[str]:
+    return [f"is {difference.now}, want {difference.was}"]
 
 
 class ObjectKind(NamedTuple):
@@ -286,12 +286,12 @@ def repair_order(key: ObjectKey, recorded: KernelObject) -> Tuple[int, int]:
 
 def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:
     """Return the rules of *objects* by their chains."""
-    found: Dict[ObjectKey, List[str]] = {}
-    for one in objects:
-        for key, recorded in one.items():
+    rules: Dict[ObjectKey, List[str]] = {}
+    for recorded_objects in objects:
+        for key, recorded in recorded_objects.items():
             if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and recorded.value:
-                found.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
-    return found
+                rules.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
+    return rules
 
 
 def is_default_rule(key: ObjectKey) -> bool:
@@ -315,8 +315,8 @@ def _gone_with(one: Difference) -> Iterator[Tuple[str, Place]]:
         yield one.space, ("up", one.key[1])
 
 
-def _kind(one: Difference) -> ObjectKind:
-    return KINDS[str(one.key[0])]
+def _kind(difference: Difference) -> ObjectKind:
+    return KINDS[str(difference.key[0])]
 
 
 # ---- in words
@@ -360,11 +360,11 @@ def describe(objects: Objects) -> List[str]:
     ``veth*`` stands for a random name. Routing rules that every namespace has are left out.
     """
     phrases: Dict[str, None] = {}
-    for key, one in objects.items():
+    for key, recorded in objects.items():
         kind = KINDS[str(key[0])]
         text = f"removed: {' '.join(map(str, key))}"
-        if one.value is not None:
-            text = f"{kind.name(key, one.value)}{kind.detail(key, one.value)}"
+        if recorded.value is not None:
+            text = f"{kind.name(key, recorded.value)}{kind.detail(key, recorded.value)}"
         if not is_default_rule(key):
             phrases[_RANDOM.sub("veth*", text)] = None
     return list(phrases)

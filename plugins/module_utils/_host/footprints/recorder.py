@@ -50,19 +50,19 @@ def lost_connections(before: State, after: State) -> List[str]:
 def _connections(state: State) -> Dict[str, str]:
     """Return the interfaces of addresses and routes, lasting or not, by their names."""
     return {
-        f"the {KINDS[str(key[0])].name(key, one.value)}": device_of(key)
-        for key, one in state.items()
+        f"the {KINDS[str(key[0])].name(key, present.value)}": device_of(key)
+        for key, present in state.items()
         # The kernel makes and removes the routes of addresses itself.
-        if key[0] == "addr" or (key[0] == "route" and key[2] != LOCAL_TABLE and one.value["proto"] != BY_KERNEL)
+        if key[0] == "addr" or (key[0] == "route" and key[2] != LOCAL_TABLE and present.value["proto"] != BY_KERNEL)
     }
 
 
 def changes(before: State, after: State, defaults: Defaults) -> Objects:
     """Return what changed in a namespace. *defaults*: what a new interface's sysctls start with."""
-    found: Objects = {}
-    _compare_objects(before, after, False, found)
-    _compare_sysctls(before, after, defaults, found)
-    return found
+    changed: Objects = {}
+    _compare_objects(before, after, False, changed)
+    _compare_sysctls(before, after, defaults, changed)
+    return changed
 
 
 def changes_on_host(before: Look, after: Look, defaults: Defaults) -> Objects:
@@ -72,12 +72,12 @@ def changes_on_host(before: Look, after: Look, defaults: Defaults) -> Objects:
     without other settings), of its chains, only new rules, and of what went, only interfaces, which may have moved into
     a container.
     """
-    found: Objects = {}
-    _compare_objects(before.spaces[HOST], after.spaces[HOST], True, found)
-    _compare_sysctls(before.spaces[HOST], after.spaces[HOST], defaults, found)
+    changed: Objects = {}
+    _compare_objects(before.spaces[HOST], after.spaces[HOST], True, changed)
+    _compare_sysctls(before.spaces[HOST], after.spaces[HOST], defaults, changed)
     if before.chains is not None and after.chains is not None:
-        _compare_chains(before.chains, after.chains, found)
-    return found
+        _compare_chains(before.chains, after.chains, changed)
+    return changed
 
 
 def read_unusual(
@@ -91,46 +91,46 @@ def read_unusual(
     """
     after = read_inside(sysctls)
     unusual = set(named)
-    for key, there in after.items():
+    for key, present in after.items():
         if key[0] in OF_INTERFACES and key not in before:
             kind = str(key[0])
-            pairs = zip(compared_names(kind), there.value)
+            pairs = zip(compared_names(kind), present.value)
             unusual.update((kind, name) for name, value in pairs if name and usual.get((kind, name)) != value)
     return after, {**usual, **interface_defaults(unusual)}
 
 
-def _compare_objects(before: State, after: State, on_host: bool, found: Objects) -> None:
-    for key, there in after.items():
-        if key[0] in OF_INTERFACES or there.derived:
+def _compare_objects(before: State, after: State, on_host: bool, changed: Objects) -> None:
+    for key, now in after.items():
+        if key[0] in OF_INTERFACES or now.derived:
             continue
         was = before.get(key)
         if key[0] == GLOBAL and was is None:
             # A file that appeared because a module of the kernel was loaded; nobody has set it.
             continue
         if on_host and was is not None and key[0] == "link":
-            flags = there.value["flags"] & ~was.value["flags"]
+            flags = now.value["flags"] & ~was.value["flags"]
             if flags:
-                found[key] = KernelObject({"kind": there.value["kind"], "flags": flags}, b"", there.ifindex, there.peer)
-        elif was is None or was.value != there.value:
-            found[key] = there
+                changed[key] = KernelObject({"kind": now.value["kind"], "flags": flags}, b"", now.ifindex, now.peer)
+        elif was is None or was.value != now.value:
+            changed[key] = now
     for key, was in before.items():
         if on_host and key[0] != "link":
             continue
         if key[0] not in OF_INTERFACES and key[0] not in (GLOBAL, LEASE) and not was.derived and key not in after:
-            found[key] = KernelObject(None, was.raw, was.ifindex, was.peer)
+            changed[key] = KernelObject(None, was.raw, was.ifindex, was.peer)
 
 
-def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Objects) -> None:
-    for key, there in after.items():
+def _compare_sysctls(before: State, after: State, defaults: Defaults, changed: Objects) -> None:
+    for key, now in after.items():
         if key[0] not in OF_INTERFACES:
             continue
         kind, interface = str(key[0]), str(key[1])
         was = before.get(key)
-        if was is not None and was.value == there.value:
+        if was is not None and was.value == now.value:
             continue
         switch = (GLOBAL, _SWITCHES[kind])
         switched = before.get(switch) != after.get(switch)
-        for place, (name, value) in enumerate(zip(compared_names(kind), there.value)):
+        for place, (name, value) in enumerate(zip(compared_names(kind), now.value)):
             if was is not None and place < len(was.value):
                 start: Optional[int] = was.value[place]
             else:
@@ -142,10 +142,10 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Obj
                 and start != value
                 and not (name == _FORWARDING and (switched or was is None))
             ):
-                found[kind, interface, name] = KernelObject(value)
+                changed[kind, interface, name] = KernelObject(value)
 
 
-def _compare_chains(before: FoundChains, after: FoundChains, found: Objects) -> None:
+def _compare_chains(before: FoundChains, after: FoundChains, changed: Objects) -> None:
     for key, chain in after.chains.items():
         if before.why_unread(key):
             continue
@@ -153,11 +153,11 @@ def _compare_chains(before: FoundChains, after: FoundChains, found: Objects) -> 
         # Built-in chains of iptables have a policy, and those that drop what no rule accepts.
         has_policy = body != NO_POLICY if isinstance(body, str) else body.get("policy", "accept") != "accept"
         if was is None and (not has_policy or is_of_plugins(key)):
-            found[key] = KernelObject(body)
+            changed[key] = KernelObject(body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
             if count > old[rule] and survives(key, rule):
-                found[(*key, rule)] = KernelObject(count)
+                changed[(*key, rule)] = KernelObject(count)
 
 
 @struct
@@ -181,27 +181,27 @@ class RecordedAdd:
 def owned_changes(before: Look, after: Look, attribution: Attribution, defaults: Defaults) -> Dict[Owner, Objects]:
     """Return what changed on the host, by its owner."""
     changed = changes_on_host(before, after, defaults)
-    found: Dict[Owner, Objects] = {}
+    owned: Dict[Owner, Objects] = {}
     for key, owner in attribution.owners(changed).items():
-        found.setdefault(owner, {})[key] = changed[key]
-    return found
+        owned.setdefault(owner, {})[key] = changed[key]
+    return owned
 
 
 def changes_inside(added: RecordedAdd) -> Objects:
     """Return what an ADD changed in the container's namespace, and what it needs: sysctls and routing rules."""
-    found = changes(added.before, added.after, added.defaults)
-    for key, there in added.after.items():
+    changed = changes(added.before, added.after, added.defaults)
+    for key, present in added.after.items():
         if is_default_rule(key):
-            found[key] = there
+            changed[key] = present
     look = Look({HOST: added.after})
     for key in added.needed:
         value = look.value(HOST, key)
         if value is not None:
-            found[key] = KernelObject(value)
+            changed[key] = KernelObject(value)
     sets = added.party.sysctls
     return {
-        key: there
-        for key, there in found.items()
+        key: present
+        for key, present in changed.items()
         if device_of(key) not in added.others and (sets is None or key[0] not in OF_INTERFACES or key[2] in sets)
     }
 
@@ -211,14 +211,14 @@ def _with_lower_devices(inside: Objects, host: State) -> Objects:
 
     A lower device that is made again has the name, and is another one if its kind differs.
     """
-    devices = {there.ifindex: (str(key[1]), there.value["kind"]) for key, there in host.items() if key[0] == "link"}
-    found = dict(inside)
-    for key, one in inside.items():
-        if key[0] == "link" and one.value is not None and one.value["kind"] in STACKED and one.peer[0] in devices:
-            name, kind = devices[one.peer[0]]
-            if one.peer[1]:
-                found[key] = one._replace(value=dict(one.value, lower={"name": name, "kind": kind}))
-    return found
+    devices = {device.ifindex: (str(key[1]), device.value["kind"]) for key, device in host.items() if key[0] == "link"}
+    completed = dict(inside)
+    for key, upper in inside.items():
+        if key[0] == "link" and upper.value is not None and upper.value["kind"] in STACKED and upper.peer[0] in devices:
+            name, kind = devices[upper.peer[0]]
+            if upper.peer[1]:
+                completed[key] = upper._replace(value=dict(upper.value, lower={"name": name, "kind": kind}))
+    return completed
 
 
 def record_footprints(
@@ -228,17 +228,17 @@ def record_footprints(
 
     *before*, *after*: readings of the host. *in_use*: owners of what earlier attachments share.
     """
-    parties, host = [one.party for one in added], after.spaces[HOST]
+    parties, host = [add.party for add in added], after.spaces[HOST]
     of = owned_changes(before, after, Attribution(host, parties, before.spaces[HOST]), interface_defaults())
     footprints: Dict[Owner, Footprint] = {}
-    for one in added:
-        inside = _with_lower_devices(changes_inside(one), host)
-        footprints[one.party.key] = Footprint(of.get(one.party.key, {}), inside, one.identity)
-    networks = {one.party.key[0]: one.config for one in added}
+    for add in added:
+        inside = _with_lower_devices(changes_inside(add), host)
+        footprints[add.party.key] = Footprint(of.get(add.party.key, {}), inside, add.identity)
+    networks = {add.party.key[0]: add.config for add in added}
     for network, config in networks.items():
-        known = shared.networks.get(network)
-        needed = known is not None and known.config == config and (network,) in in_use
-        shared.networks[network] = Footprint(_merge(known, needed, of.get((network,), {}), after), config=config)
+        recorded = shared.networks.get(network)
+        needed = recorded is not None and recorded.config == config and (network,) in in_use
+        shared.networks[network] = Footprint(_merge(recorded, needed, of.get((network,), {}), after), config=config)
     # Whether they were so before or not.
     switches = sorted({(GLOBAL, name) for party in parties for name in party.switches}.intersection(host))
     of_all: Objects = {key: host[key] for key in switches if host[key].value == "1"}
@@ -248,23 +248,23 @@ def record_footprints(
     return footprints
 
 
-def _merge(known: Optional[Footprint], needed: bool, changed: Objects, look: Look) -> Objects:
+def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, look: Look) -> Objects:
     """Return what earlier ADDs made, with what the last ones have *changed*.
 
     While it is *needed*, what has drifted before and no ADD has changed stays as it was recorded, so that it stays
     drift. Else only what is still so is kept. An interface that was made again since, by others, is theirs.
     """
     merged: Objects = {}
-    old = known.host if known is not None else {}
-    present_links = {key: one.ifindex for key, one in look.spaces[HOST].items() if key[0] == "link"}
-    theirs = {key[1] for key, one in old.items() if present_links.get(key, 0) not in (0, one.ifindex)}
-    for key, one in old.items():
-        if device_of(key) not in theirs and (needed or look.value(HOST, key) == one.value):
-            merged[key] = one
+    old = recorded.host if recorded is not None else {}
+    present_links = {key: entry.ifindex for key, entry in look.spaces[HOST].items() if key[0] == "link"}
+    theirs = {key[1] for key, entry in old.items() if present_links.get(key, 0) not in (0, entry.ifindex)}
+    for key, entry in old.items():
+        if device_of(key) not in theirs and (needed or look.value(HOST, key) == entry.value):
+            merged[key] = entry
     merged.update(changed)
-    for key, one in merged.items():
+    for key, entry in merged.items():
         present = look.found(HOST, key)
-        if present is not None and present.value == one.value:
+        if present is not None and present.value == entry.value:
             # It may have been made again since, with another index.
             merged[key] = present
     return merged

@@ -124,11 +124,11 @@ def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Ne
 
 def read_stores(stores: Iterable[LeaseStore]) -> State:
     """Return the leases of stores of host-local, (data dir, network)."""
-    found: State = {}
+    leases: State = {}
     for data_dir, network in stores:
         for lease in read_leases(data_dir, network)[0]:
-            found[LEASE, data_dir, network, lease.ip] = KernelObject(lease.text)
-    return found
+            leases[LEASE, data_dir, network, lease.ip] = KernelObject(lease.text)
+    return leases
 
 
 def unread(look: Look, key: ObjectKey) -> str:
@@ -212,12 +212,12 @@ class Drift:
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
     """Return what ``read_look`` has to read for footprints whose container's namespace is *netns*."""
-    found: Dict[str, List[ObjectKey]] = {HOST: []}
+    keys: Dict[str, List[ObjectKey]] = {HOST: []}
     for footprint in footprints:
-        found[HOST].extend(footprint.host)
+        keys[HOST].extend(footprint.host)
         if footprint.inside and netns:
-            found.setdefault(netns, []).extend(footprint.inside)
-    return found
+            keys.setdefault(netns, []).extend(footprint.inside)
+    return keys
 
 
 def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:

@@ -43,8 +43,8 @@ class GcVerb:
         try:
             # What is still cached is valid: dead attachments were detached before, with the configuration of their ADD,
             # and a DEL that failed must not be repeated with another one.
-            cached = [one for one in cni.get_cached_attachments() if one.network == self.network]
-            valid = self.valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
+            cached = [entry for entry in cni.get_cached_attachments() if entry.network == self.network]
+            valid = self.valid | {(entry.container_id, entry.if_name) for entry in cached if entry.container_id}
             cni.gc_network_list(self.config, sorted(valid))
         except (CNIError, HostError) as error:
             known = secrets_of([plugin.network for plugin in self.config.plugins])
@@ -73,11 +73,11 @@ def gc_verbs(
     # All known interfaces of a container that is kept as a whole.
     valid.update(pair for pair in leased if pair[1] and live.owner(pair[0]))
     valid.update((container_id, "eth0") for container_id, names in (settings.keep or {}).items() if names is None)
-    found = []
+    verbs = []
     for config in configs:
         if is_at_least(config.cni_version, "1.1.0") and settings.wants(config.name):
-            found.append(GcVerb(config, settings, valid, _why_not(config, live)))
-    return found
+            verbs.append(GcVerb(config, settings, valid, _why_not(config, live)))
+    return verbs
 
 
 def _why_not(config: NetworkConfigList, live: LiveSet) -> str:

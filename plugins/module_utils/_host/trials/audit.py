@@ -82,7 +82,7 @@ class Audit:
             text = f"the attachments that runtimes made were not audited: {error.msg}"
             self.problems.append((error.code, text))
             return self.rows()
-        presents = [one.present for one in self._lives]
+        presents = [live.present for live in self._lives]
         self.drifts = find_drift(presents, None, partial(rehearse, bin_dirs=self._bin_dirs), self._find_freed)
         for text in self.drifts.problems:
             self.problems.append(("rules_unreadable", f"{text}; drift of what could not be read goes undetected"))

@@ -214,9 +214,9 @@ class Rehearsal:
     def take(self, rehearsed: Rehearsed) -> None:
         """Leave the addresses that another rehearsal was given to it."""
         for objects in rehearsed.owned.values():
-            for key, one in objects.items():
+            for key, lease in objects.items():
                 if key[0] == LEASE and key[1:3] in self._stores:
-                    self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = one.value.encode()
+                    self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = lease.value.encode()
 
     # ---- in the private host
 
@@ -300,15 +300,15 @@ class Rehearsal:
         real = RealNames(
             result, result if self._is_new else self._attached.result or {}, self._stores, self._surroundings.parents
         )
-        found = Rehearsed(
+        rehearsed = Rehearsed(
             {owner: real.objects(objects) for owner, objects in owned.items()},
             real.objects(inside),
             {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()},
         )
-        found.macs, found.partly = list(real.macs), self.partly
+        rehearsed.macs, rehearsed.partly = list(real.macs), self.partly
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
-            found.device = self._attached.key.ifname
-        return found
+            rehearsed.device = self._attached.key.ifname
+        return rehearsed
 
 
 def _order_of(after: Look, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
@@ -416,34 +416,34 @@ def rehearse(
     That is ``not_rehearsed`` where none was tried, and ``add_failed`` where it failed. *replaced*: see Rehearsal.
     *earlier*: rehearsals whose addresses are taken. What was shown of an attachment that exists is remembered.
     """
-    found: Dict[Key, Union[Rehearsed, HostError]] = {}
+    outcomes: Dict[Key, Union[Rehearsed, HostError]] = {}
     waiting: List[Tuple[Key, Rehearsal, Optional[Memory]]] = []
     host = read_objects()
-    for one in attachments:
-        key, rehearsal = one.attached.key, Rehearsal(one.attached, one.written, bin_dirs, replaced, host)
+    for present in attachments:
+        key, rehearsal = present.attached.key, Rehearsal(present.attached, present.written, bin_dirs, replaced, host)
         for other in earlier:
             rehearsal.take(other)
         # Of an ADD that comes yet, nothing lasts.
-        memory = _memory(one, [*bin_dirs, *rehearsal.bridges]) if one.written is not None else None
+        memory = _memory(present, [*bin_dirs, *rehearsal.bridges]) if present.written is not None else None
         answer = memory.read() if memory is not None else None
-        found[key] = HostError(rehearsal.obstacle, code="not_rehearsed")
+        outcomes[key] = HostError(rehearsal.obstacle, code="not_rehearsed")
         if answer is not None:
-            found[key] = _understand(rehearsal, answer)
-        if isinstance(found[key], HostError) and not rehearsal.obstacle:
+            outcomes[key] = _understand(rehearsal, answer)
+        if isinstance(outcomes[key], HostError) and not rehearsal.obstacle:
             waiting.append((key, rehearsal, memory))
     works = [rehearsal.work for _key, rehearsal, _memory in waiting]
     answers = work_apart(works, bin_dirs, workers_of(), _EACH, _TOTAL) if works else []
     for (key, rehearsal, memory), given in zip(waiting, answers):
         if isinstance(given, bytes):
-            found[key] = _understand(rehearsal, given)
-            if memory is not None and not isinstance(found[key], HostError):
+            outcomes[key] = _understand(rehearsal, given)
+            if memory is not None and not isinstance(outcomes[key], HostError):
                 memory.write(given)
         elif given.code == "too_many":
             text = f"there was no time to rehearse it within {_TOTAL:g} s; the next run continues"
-            found[key] = HostError(text, code="not_rehearsed")
+            outcomes[key] = HostError(text, code="not_rehearsed")
         else:
-            found[key] = HostError(given.msg, code="add_failed")
-    return found
+            outcomes[key] = HostError(given.msg, code="add_failed")
+    return outcomes
 
 
 def _understand(rehearsal: Rehearsal, answer: bytes) -> Union[Rehearsed, HostError]:
@@ -453,16 +453,16 @@ def _understand(rehearsal: Rehearsal, answer: bytes) -> Union[Rehearsed, HostErr
         return error
 
 
-def _memory(one: Present, used: Sequence[str]) -> Memory:
+def _memory(present: Present, used: Sequence[str]) -> Memory:
     """Return what the rehearsal of an attachment has shown. *used*: directories of plugins, and existing bridges.
 
     What is remembered counts as long as they, and everything that the ADD was given and returned, are the same. Plugins
     that are replaced later do not change what the ADD did.
     """
-    attached = one.attached
+    attached = present.attached
     config = hashlib.sha256(attached.config.expanded_bytes()).hexdigest()
     given = [attached.key, config, attached.args, attached.capability_args, attached.result]
-    text = json.dumps([given, one.written, list(used), dict(one.identity)], sort_keys=True)
+    text = json.dumps([given, present.written, list(used), dict(present.identity)], sort_keys=True)
     return Memory(_KIND, "/".join(attached.key), text)
 
 
