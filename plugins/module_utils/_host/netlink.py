@@ -31,7 +31,7 @@ _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 1, 3, 4, 5, 10, 18, 1
 _IFLA_LINK_NETNSID, _IFLA_TARGET_NETNSID = 37, 46
 _IFLA_EXT_MASK, _SKIP_STATS = 29, 8
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_MULTIPATH = 1, 4, 5, 6, 7, 9
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_MULTIPATH = 1, 4, 5, 9
 _RTA_TABLE, _RTA_VIA = 15, 18
 UNICAST, UP = 1, 0x1
 MAIN_TABLE, LOCAL_TABLE = 254, 255
@@ -61,19 +61,15 @@ class Link:
 class Route(NamedTuple):
     """A route: ``raw`` (``addresses.packed``) and ``length`` of the destination.
 
-    ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
-    ``gateway`` is the packed address of the gateway, if there is only one and of the same family. ``source`` is the
-    packed source address of packets, b"" if the route does not set it. ``unicast`` tells that packets are sent on:
-    other routes drop them, or deliver them to the host itself. ``protocol`` is the number of what made the route.
+    ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway.
+    ``unicast`` tells that packets are sent on: other routes drop them, or deliver them to the host itself. ``protocol``
+    is the number of what made the route.
     """
 
     raw: bytes
     length: int
     link: int
     remote: bool
-    gateway: bytes = b""
-    source: bytes = b""
-    metric: int = 0
     table: int = MAIN_TABLE
     unicast: bool = True
     protocol: int = 0
@@ -109,9 +105,6 @@ def routes() -> List[Route]:
                 length,
                 number_in(attributes.get(_RTA_OIF)),
                 any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH)),
-                mark + attributes[_RTA_GATEWAY] if _RTA_GATEWAY in attributes else b"",
-                mark + attributes[_RTA_PREFSRC] if _RTA_PREFSRC in attributes else b"",
-                number_in(attributes.get(_RTA_PRIORITY)),
                 number_in(attributes.get(_RTA_TABLE)) or table,
                 kind == UNICAST,
                 protocol,

@@ -86,7 +86,7 @@ class Rehearsal:
 
     *written* is when the real ADD ended, in seconds since the epoch. None: there was none yet, so host-local chooses an
     address with a copy of its store. *replaced* are the paths of binaries that take the place of those in *bin_dirs*,
-    by name. *host*: the state of the host's interfaces, if it was read already.
+    by name. *host*: the state of the host's interfaces.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class Rehearsal:
         attached: Attached,
         written: Optional[float],
         bin_dirs: Sequence[str],
+        host: State,
         replaced: Optional[Mapping[str, str]] = None,
-        host: Optional[State] = None,
     ) -> None:
         self._surroundings = Surroundings(host)
         self._attached = attached
@@ -420,7 +420,7 @@ def rehearse(
     waiting: List[Tuple[Key, Rehearsal, Optional[Memory]]] = []
     host = read_objects()
     for present in attachments:
-        key, rehearsal = present.attached.key, Rehearsal(present.attached, present.written, bin_dirs, replaced, host)
+        key, rehearsal = present.attached.key, Rehearsal(present.attached, present.written, bin_dirs, host, replaced)
         for other in earlier:
             rehearsal.take(other)
         # Of an ADD that comes yet, nothing lasts.

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
 from ..kernel.objects import LINK, ROUTE, KernelObject, State, read_objects
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, lower_of
-from ..netlink import MAIN_TABLE, Dumps, links, routes
+from ..netlink import MAIN_TABLE, UNICAST, Dumps
 
 FAKE_PEER = "pwfake"
 """How the names of interfaces begin that only a private host has."""
@@ -22,10 +23,10 @@ class Surroundings:
     """The interfaces of the host that the plugins of a chain build on, found there and made in a private host.
 
     ``parents``: names of devices -> their MTU. ``bridges``: those that exist, whoever made them. *host*: the state of
-    the host's interfaces, if it was read already.
+    the host's interfaces.
     """
 
-    def __init__(self, host: Optional[State] = None) -> None:
+    def __init__(self, host: State) -> None:
         self._host = host
         self._default = ""
         self.parents: Dict[str, int] = {}
@@ -38,19 +39,16 @@ class Surroundings:
             self._find_bridge(bridge)
         name = lower_of(plugin, self._find_default)
         if name:
-            mtus = {link.name: link.mtu for link in links().values()}
-            self.parents[name] = mtus.get(name, _DEFAULT_MTU)
+            parent = self._host.get(("link", name))
+            self.parents[name] = parent.value["mtu"] if parent is not None else _DEFAULT_MTU
 
     def _find_default(self) -> str:
-        ways_out = [route for route in routes() if route.unicast and not route.length and route.table == MAIN_TABLE]
-        ways_out = sorted((route for route in ways_out if route.raw[:1] == b"4"), key=lambda route: route.metric)
-        names = {index: link.name for index, link in links().items()}
-        self._default = names.get(ways_out[0].link, "") if ways_out else ""
+        default = ("route", socket.AF_INET, MAIN_TABLE, "default/0")
+        ways_out = [key[5:] for key in self._host if key[:4] == default and key[6] == UNICAST]
+        self._default = str(min(ways_out)[-1]) if ways_out else ""
         return self._default
 
     def _find_bridge(self, name: str) -> None:
-        if self._host is None:
-            self._host = read_objects()
         bridge = self._host.get(("link", name))
         if bridge is not None and bridge.value["kind"] == "bridge":
             self.bridges[name] = bridge

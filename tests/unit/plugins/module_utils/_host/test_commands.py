@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
@@ -70,11 +69,9 @@ def test_a_command_gets_its_input_and_a_fixed_environment(monkeypatch):
 
 def test_a_command_is_ended_at_its_deadline(monkeypatch):
     refuse(monkeypatch)
-    started = time.monotonic()
     with pytest.raises(HostError, match=r"/bin/sh -c .* did not end within 0.2 s\): why") as caught:
         commands.run_command([SHELL, "-c", "echo why >&2; exec sleep 600"], 0.2)
     assert caught.value.code == "command_failed"
-    assert time.monotonic() - started < 300
 
 
 def test_a_command_cannot_fill_the_memory(monkeypatch):

