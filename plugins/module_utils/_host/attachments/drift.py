@@ -159,7 +159,7 @@ class Drifts:
         footprints = [(drift.netns, drift.footprint) for drift in drifts.values()]
         for key, rehearsed in self._rehearsed.items():
             netns = self._present[key].attached.netns
-            footprints += [(netns, Footprint(objects, rehearsed.inside)) for objects in rehearsed.owned.values()]
+            footprints += [(netns, Footprint(objects)) for objects in rehearsed.owned.values()]
             footprints.append((netns, Footprint({}, rehearsed.inside)))
         wanted: Dict[str, List[Tuple[Any, ...]]] = {}
         for netns, footprint in footprints:
