@@ -155,7 +155,7 @@ def test_a_crio_status_that_is_none_is_not_known(write, readiness, crio, config)
     (crio.folder / "config").write_text(config)
     written = write("crio")
     assert written["confirmed"] is None
-    assert "cannot be asked" in written["warnings"][0]
+    assert "config prints no" in written["warnings"][0]
     row, codes = readiness("crio")
     assert (row["ready"], row["reported"], codes) == (None, None, ["not_answered"])
     assert "config prints no" in row["unknown"]

@@ -7,7 +7,7 @@ import time
 from typing import List, Optional, Sequence, Tuple
 
 from ..problems import ERROR, Finding
-from ..runtimes.asking import ANSWER, ask_until, mismatch
+from ..runtimes.asking import ask_until, mismatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
     asked = effective.asked(plan.restarting) if effective is not None else []
     if effective is None or not asked:
         return None
-    readiness = Readiness(effective, asked, bin_dirs, max(ANSWER, deadline))
+    readiness = Readiness(effective, asked, bin_dirs)
     answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
     others = [_in_words(found) for found in readiness.of_others() if found.level == ERROR]
     for text in (text for _answer, texts in [*answers, (None, others)] for text in texts):
@@ -44,29 +44,20 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
 
 
 def _in_words(found: Finding) -> str:
-    return f"{found.what} ({found.evidence}); {found.remedy}"
+    return f"{found.what} ({found.evidence}); {found.remedy}" if found.evidence not in found.what else found.message
 
 
 def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
     verdict = runtime.verdict
     end += runtime.settles
-    answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
-    if answer.code == "cri_not_loaded":
-        from .readiness import not_loaded
-
-        found = not_loaded(runtime, answer.why)
-        return False, [_in_words(found)]
-    if answer.status is None:
-        return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
-    if answer.why:
-        return False, [f"{answer.why}; check its log, or restart it"]
-    if verdict.network is None and not verdict.networks:
-        # It agrees that there is none, which is no network for a container.
-        return None, []
-    row = readiness.of(runtime)
-    if row.ready:
-        return True, []
-    if row.ready is None:
-        return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
-    texts = [_in_words(found) for found in row.obstacles if found.level == ERROR]
-    return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]
+    reply = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
+    row = readiness.of(runtime, reply)
+    # An older state is not what was written. That the files give it no network is what the plan says.
+    failed = [found for found in row.obstacles if found.level == ERROR or found.code == "not_loaded"]
+    failed = [found for found in failed if found.code not in ("no_network", "broken_file")]
+    if failed:
+        words = "; ".join(map(_in_words, failed))
+        return False, [f"containers of {runtime.name} would not get their network: {words}"]
+    if row.doubt:
+        return None, [f"it is not known whether containers of {runtime.name} get their network: {row.doubt}"]
+    return (True if verdict.networks or verdict.network is not None else None), []

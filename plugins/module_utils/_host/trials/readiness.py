@@ -22,7 +22,7 @@ from ..kernel.sysctls import read_global
 from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
-from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
+from ..runtimes.asking import NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN, BuiltIn
@@ -75,18 +75,12 @@ class RuntimeReadiness(NamedTuple):
 
 
 class Readiness:
-    """Examines *runtimes* of *effective*: asks plugins (VERSION, STATUS) and runtimes, and changes nothing.
+    """Examines *runtimes* of *effective*: asks plugins (VERSION, STATUS) and runtimes, and changes nothing."""
 
-    A runtime gets *timeout* seconds for an answer: one whose plugin hangs in STATUS never gives it.
-    """
-
-    def __init__(
-        self, effective: Effective, runtimes: Sequence[Runtime], bin_dirs: Sequence[str], timeout: float = ANSWER
-    ) -> None:
+    def __init__(self, effective: Effective, runtimes: Sequence[Runtime], bin_dirs: Sequence[str]) -> None:
         self._effective = effective
         self.binaries_in = effective.binaries_in
         self._runtimes = runtimes
-        self._timeout = timeout
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
@@ -119,8 +113,8 @@ class Readiness:
             "obstacles": [found.obstacle() for found in dict.fromkeys(obstacles)],
         }
 
-    def of(self, runtime: Runtime) -> RuntimeReadiness:
-        """Return what stands between a container of *runtime* and its network."""
+    def of(self, runtime: Runtime, reply: Optional[Reply] = None) -> RuntimeReadiness:
+        """Return what stands between a container of *runtime* and its network; *reply*: if it was asked already."""
         if not runtime.reads:
             why = "; ".join(runtime.notes)
             return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
@@ -145,12 +139,13 @@ class Readiness:
         obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
         obstacles += self._untried(runtime)
         asked = runtime.can_be_asked
-        reply = ask_once(runtime, runtime.verdict.names, self._timeout) if asked else Reply(None, "")
+        if reply is None:
+            reply = ask_once(runtime, runtime.verdict.names) if asked else Reply(None, "")
         reported = reply.status
         if reported is not None:
             explained = any(found.level == ERROR for found in obstacles)
             obstacles += self._reported(runtime, reported, explained)
-        doubts = [reply.why, *(found.what for found in obstacles if not found.decides)]
+        doubts = [reply.why if reported is None else "", *(found.what for found in obstacles if not found.decides)]
         doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
         if reply.code == "cri_not_loaded":
             obstacles.append(not_loaded(runtime, reply.why))

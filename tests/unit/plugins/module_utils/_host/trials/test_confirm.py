@@ -83,18 +83,18 @@ def test_each_question_gets_some_time(ready_host):
 
 def test_what_is_not_loaded_is_told(ready_host):
     ready_host.answers = [CriStatus(True, "", ["other"])]
-    told = ["containerd-1.7 has loaded other instead of fleet; check its log, or restart it"]
-    assert ready_host.confirm() == (False, told)
+    told = "containers of containerd-1.7 would not get their network: containerd-1.7 has loaded"
+    remedy = f"; {ready_host.runtime.how_to_load}"
+    assert ready_host.confirm() == (False, [f"{told} other instead of fleet ({ready_host.runtime.answer}){remedy}"])
     ready_host.answers = [CriStatus(False, "no network config found", [])]
-    told = ["containerd-1.7 has loaded none (no network config found) instead of fleet; check its log, or restart it"]
-    assert ready_host.confirm() == (False, told)
+    assert ready_host.confirm() == (False, [f"{told} none (no network config found) instead of fleet{remedy}"])
 
 
 def test_an_older_state_of_the_file_is_not_the_network(ready_host):
     ready_host.answers = [CriStatus(True, "", ["fleet"], [[{"type": "loopback", "mtu": 1400}]])]
     answer, [told] = ready_host.confirm()
     assert answer is False
-    assert told.startswith(f"containerd-1.7 has loaded an older state of {ready_host.conf_dir}/10-fleet.conflist")
+    assert f": containerd-1.7 has loaded an older state of {ready_host.conf_dir}/10-fleet.conflist" in told
 
 
 def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed(ready_host):
@@ -107,7 +107,7 @@ def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed
 def test_what_keeps_a_container_from_its_network_is_not_confirmed(ready_host):
     ready_host.answers = [CriStatus(True, "", ["fleet"])]
     ready_host.obstacles = [obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
-    told = "containerd-1.7 has loaded its network, but containers would not get it: "
+    told = "containers of containerd-1.7 would not get their network: "
     assert ready_host.confirm() == (False, [told + "there is no bridge (no file); install it"])
     ready_host.obstacles = [ready_host.obstacles[0]._replace(level="warning")]
     assert ready_host.confirm() == (True, [])
@@ -122,7 +122,7 @@ def test_what_cannot_be_told_is_not_confirmed(ready_host):
     ]
     answer, [told] = ready_host.confirm()
     assert answer is None
-    assert told.endswith("it is not known whether it works: bridge was not asked")
+    assert told == "it is not known whether containers of containerd-1.7 get their network: bridge was not asked"
 
 
 def test_an_empty_directory_is_no_network_to_confirm(ready_host):
@@ -197,11 +197,10 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(ready_host, mon
     vars(ready_host.runtime).update(pid=7, port=4646, databases="/var", settles=0.0, ask=ask, program=found)
     ready_host.runtime.default_network = "fleet"
     assert ready_host.confirm() == (True, [])
-    assert asked[0] == ["fleet"]
+    assert asked == [["fleet"]]
     told[0] = CriStatus(False, "network not found", ["other"])
-    assert ready_host.confirm() == (
-        False,
-        [f"{name} has not loaded fleet (network not found); check its log, or restart it"],
-    )
+    answer, [text] = ready_host.confirm()
+    assert (answer, f": {name} has not loaded fleet (network not found); " in text) == (False, True)
     told[0] = HostError("it has ACLs", code="not_answered")
-    assert ready_host.confirm() == (None, [f"{name} cannot be asked which networks it has loaded: it has ACLs"])
+    unknown = f"it is not known whether containers of {name} get their network: it has ACLs"
+    assert ready_host.confirm() == (None, [unknown])
