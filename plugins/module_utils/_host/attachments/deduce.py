@@ -132,13 +132,13 @@ class _Deduction:
         # Imported late: most networks have no rules.
         from ..firewall.owners import group_rules
 
-        found = group_rules(self._look.chains)
-        if found.problems:
+        grouped = group_rules(self._look.chains)
+        if grouped.problems:
             return
         sets: Dict[Tuple[str, str], List[str]] = {}
-        for one in found.sets:
-            if one.rules and not one.inert:
-                sets.setdefault((one.plugin, one.name), []).append(one.family)
+        for rule_set in grouped.sets:
+            if rule_set.rules and not rule_set.inert:
+                sets.setdefault((rule_set.plugin, rule_set.name), []).append(rule_set.family)
         for kind in kinds:
             chain = self._lost_chain(kind, sets)
             if chain:

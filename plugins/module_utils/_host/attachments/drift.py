@@ -48,8 +48,8 @@ FindFreed = Callable[[Mapping["ObjectKey", Key]], Mapping["ObjectKey", "Lease"]]
 
 def present_in(cache_dir: str, entries: Iterable[Attached], identities: Mapping[str, Any]) -> List[Present]:
     """Return those of *entries* whose namespace exists. *identities*: path of a namespace -> what it is now."""
-    found = {attached.key: attached for attached in entries if identities.get(attached.netns)}
-    return [Present(attached, identities[attached.netns], _written(cache_dir, key)) for key, attached in found.items()]
+    by_key = {attached.key: attached for attached in entries if identities.get(attached.netns)}
+    return [Present(attached, identities[attached.netns], _written(cache_dir, key)) for key, attached in by_key.items()]
 
 
 def _written(cache_dir: str, key: Key) -> float:
@@ -77,7 +77,7 @@ class Drifts:
         self.order: Dict[Tuple[Any, ...], List[str]] = {}
         self.problems: List[str] = []
         self.damages: List[str] = []
-        self._present = {one.attached.key: one for one in attachments}
+        self._present = {present.attached.key: present for present in attachments}
         self._shared = shared or SharedFootprints()
         self._rehearse = rehearse
         self._rehearsed: Dict[Key, Rehearsed] = {}
@@ -101,8 +101,8 @@ class Drifts:
     @property
     def shared(self) -> List[Drift]:
         """What networks share, and all of them, as far as it has drifted."""
-        found = [drift for drift in self.by_owner.values() if drift.differences and not drift.own]
-        return sorted(found, key=lambda drift: drift.owner)
+        drifts = [drift for drift in self.by_owner.values() if drift.differences and not drift.own]
+        return sorted(drifts, key=lambda drift: drift.owner)
 
     def shared_rows(self) -> List[Dict[str, Any]]:
         """Return what is shared and has drifted as data."""
@@ -127,22 +127,22 @@ class Drifts:
 
     def _take_recorded(self) -> List[Owner]:
         """Take what was recorded; return the owners of what is shared and is not known."""
-        found, networks = self.by_owner, list(dict.fromkeys(key.network for key in self._present))
-        for key, one in self._present.items():
-            footprint = one.attached.footprint
-            if footprint is not None and same(footprint.identity, one.identity):
-                found[key] = Drift(key, footprint, one.attached.netns)
+        drifts, networks = self.by_owner, list(dict.fromkeys(key.network for key in self._present))
+        for key, present in self._present.items():
+            footprint = present.attached.footprint
+            if footprint is not None and same(footprint.identity, present.identity):
+                drifts[key] = Drift(key, footprint, present.attached.netns)
         self.order = dict(self._shared.order)
         shared: Dict[Owner, Optional[Footprint]] = {(name,): self._shared.networks.get(name) for name in networks}
         shared[()] = self._shared.host
-        found.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
+        drifts.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
         return [owner for owner, footprint in shared.items() if footprint is None]
 
     def _unknown(self, missing: Sequence[Owner]) -> List[Present]:
         """Return the attachments that have to be rehearsed, one for each network whose shared objects are not known."""
         first = {key.network: key for key in reversed(self._present)}
         keys = {key for network, key in first.items() if () in missing or (network,) in missing}
-        return [one for key, one in self._present.items() if key in keys or key not in self.by_owner]
+        return [present for key, present in self._present.items() if key in keys or key not in self.by_owner]
 
     def _rehearse_all(self, unknown: Sequence[Present]) -> None:
         if self._rehearse is None:
@@ -165,43 +165,43 @@ class Drifts:
         for netns, footprint in footprints:
             for space, keys in wanted_keys(netns, [footprint]).items():
                 wanted.setdefault(space, []).extend(keys)
-        deduced = [one for key, one in self._present.items() if key not in drifts and key not in self._rehearsed]
+        deduced = [present for key, present in self._present.items() if key not in {**drifts, **self._rehearsed}]
         if deduced:
             # Imported late, as below: nearly all attachments have footprints.
             from .deduce import made_rules
 
-            rules = [(CHAIN,)] if any(made_rules(one.attached) for one in deduced) else []
+            rules = [(CHAIN,)] if any(made_rules(present.attached) for present in deduced) else []
             wanted.setdefault("", []).extend(rules)
-            for one in deduced:
-                wanted.setdefault(one.attached.netns, [])
-        namespaces = {one.attached.netns: Netns(one.attached.netns, one.identity) for one in self._present.values()}
-        return read_look(wanted, namespaces.values())
+            for present in deduced:
+                wanted.setdefault(present.attached.netns, [])
+        namespaces = {present.attached.netns: present.identity for present in self._present.values()}
+        return read_look(wanted, [Netns(path, identity) for path, identity in namespaces.items()])
 
     def _take_rehearsed(self, look: Look, missing: Sequence[Owner]) -> None:
         from ..footprints.rehearsed import order_rules, shared_by
 
-        found = self.by_owner
+        drifts = self.by_owner
         newest = sorted(self._rehearsed, key=lambda key: -(self._present[key].written or 0.0))
         for key in newest:
-            one, rehearsed = self._present[key], self._rehearsed[key]
-            if key not in found:
+            present, rehearsed = self._present[key], self._rehearsed[key]
+            if key not in drifts:
                 host = rehearsed.settled(rehearsed.owned.get(tuple(key), {}), look, "")
-                inside = rehearsed.settled(rehearsed.inside, look, one.attached.netns)
-                footprint = Footprint(host, inside, one.identity)
-                found[key] = Drift(key, footprint, one.attached.netns, REHEARSED, rehearsed.partly)
+                inside = rehearsed.settled(rehearsed.inside, look, present.attached.netns)
+                footprint = Footprint(host, inside, present.identity)
+                drifts[key] = Drift(key, footprint, present.attached.netns, REHEARSED, rehearsed.partly)
         for owner, objects in shared_by([self._rehearsed[key] for key in newest], look).items():
             if owner in missing:
-                found.setdefault(owner, Drift(owner, Footprint(objects), "", REHEARSED))
-        self.order.update(order_rules(look, [one.order for one in self._rehearsed.values()]))
+                drifts.setdefault(owner, Drift(owner, Footprint(objects), "", REHEARSED))
+        self.order.update(order_rules(look, [add.order for add in self._rehearsed.values()]))
 
     def _deduce(self, look: Look) -> None:
-        for key, one in self._present.items():
-            if key not in self.by_owner and one.attached.netns in look.spaces:
+        for key, present in self._present.items():
+            if key not in self.by_owner and present.attached.netns in look.spaces:
                 from .deduce import deduce
 
                 why = self._obstacles.get(key, "its ADD was not recorded")
-                footprint = deduce(one.attached, one.identity, look)
-                self.by_owner[key] = Drift(key, footprint, one.attached.netns, DEDUCED, why)
+                footprint = deduce(present.attached, present.identity, look)
+                self.by_owner[key] = Drift(key, footprint, present.attached.netns, DEDUCED, why)
 
     # ---- how it differs
 
@@ -214,7 +214,7 @@ class Drifts:
         self.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
 
     def _tell_damages(self) -> None:
-        damages: Dict[Owner, str] = {key: one.attached.damage for key, one in self._present.items()}
+        damages: Dict[Owner, str] = {key: present.attached.damage for key, present in self._present.items()}
         for owner, problem in {**damages, (): self._shared.damage}.items():
             if not problem:
                 continue

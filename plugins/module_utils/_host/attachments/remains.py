@@ -265,16 +265,16 @@ def _free_addresses(departed: Sequence[Departed], entries: Iterable[Entry]) -> D
 
     A lease is older than the first rule; an entry is not, but not every IPAM plugin keeps leases.
     """
-    keys = {one.key for one in departed}
+    keys = {gone.key for gone in departed}
     others = [entry for entry in entries if (entry.network_name, entry.container_id, entry.if_name) not in keys]
     taken = {packed(ip.partition("/")[0]) for entry in others for ip in result_addresses(entry.result)}
     free: Dict[str, Key] = {}
     stores: Dict[Tuple[str, str], List[leases.Lease]] = {}
-    for one in departed:
-        present = _leases_in_network(one, stores)
-        leased = {packed(lease.ip) for lease in present if lease.container_id != one.key.container_id}
-        addresses = [ip.partition("/")[0] for ip in one.ips]
-        free.update((address, one.key) for address in addresses if packed(address) not in taken | leased)
+    for gone in departed:
+        present = _leases_in_network(gone, stores)
+        leased = {packed(lease.ip) for lease in present if lease.container_id != gone.key.container_id}
+        addresses = [ip.partition("/")[0] for ip in gone.ips]
+        free.update((address, gone.key) for address in addresses if packed(address) not in taken | leased)
     return free
 
 

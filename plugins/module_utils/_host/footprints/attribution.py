@@ -164,9 +164,9 @@ class Attribution:
                 end = outer.get((mine.peer[0], (mine.ifindex, True)))
                 if end:
                     ends[end] = party.key
-        for key, found in self._host.items():
-            if key[0] == "filter" and key[1] in ends and isinstance(found.value["options"], dict):
-                for action in found.value["options"]["actions"]:
+        for key, traffic in self._host.items():
+            if key[0] == "filter" and key[1] in ends and isinstance(traffic.value["options"], dict):
+                for action in traffic.value["options"]["actions"]:
                     if action[0] == "mirred" and action[-1]:
                         ends.setdefault(action[-1], ends[str(key[1])])
         return ends
@@ -176,18 +176,18 @@ class Attribution:
 
         *shared*: with what networks share.
         """
-        found: Dict[ObjectKey, Owner] = {}
+        owned: Dict[ObjectKey, Owner] = {}
         for key, value in changed.items():
             device = device_of(key)
             owner = self._ends.get(device) or (self._routed(key) if key[0] == "route" else self._named_in(key, value))
             if owner is None and device:
                 owner = self._on_interface(device, key, value)
             if owner is not None and self._is_set(owner, key):
-                found[key] = owner
-        self._chains_of_one(changed, found)
+                owned[key] = owner
+        self._chains_of_one(changed, owned)
         if shared:
-            self._shared(changed, found)
-        return found
+            self._shared(changed, owned)
+        return owned
 
     def _routed(self, key: ObjectKey) -> Optional[Owner]:
         """Return the attachment that a route leads to."""
@@ -252,7 +252,7 @@ class Attribution:
             owners = {self._words[word] for word in _WORD.findall(f"{key} {value}") if word in self._words}
         return owners.pop() if len(owners) == 1 else None
 
-    def _chains_of_one(self, changed: Iterable[ObjectKey], found: Dict[ObjectKey, Owner]) -> None:
+    def _chains_of_one(self, changed: Iterable[ObjectKey], owned: Dict[ObjectKey, Owner]) -> None:
         """Give chains that only one attachment's rules jump to, and the rules in them, to that attachment."""
         rules = [key for key in changed if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH]
         # A chain may lead to another one.
@@ -260,38 +260,38 @@ class Attribution:
             jumps: Dict[ObjectKey, Set[Optional[Owner]]] = {}
             for key in rules:
                 for target in jumps_of(str(key[1]), str(key[-1])):
-                    jumps.setdefault((*key[:4], target), set()).add(found.get(key))
-            before = len(found)
+                    jumps.setdefault((*key[:4], target), set()).add(owned.get(key))
+            before = len(owned)
             for key in changed:
-                mine = key[0] == CHAIN and key not in found and not _SHARED_CHAIN.match(str(key[4]))
+                mine = key[0] == CHAIN and key not in owned and not _SHARED_CHAIN.match(str(key[4]))
                 owners = jumps.get(key[:CHAIN_KEY_LENGTH], set()) if mine else set()
                 if len(owners) == 1:
                     owner = next(iter(owners))
                     if owner is not None:
-                        found[key] = owner
-            if len(found) == before:
+                        owned[key] = owner
+            if len(owned) == before:
                 return
 
-    def _shared(self, changed: Iterable[ObjectKey], found: Dict[ObjectKey, Owner]) -> None:
-        related: Set[ObjectKey] = {key[:CHAIN_KEY_LENGTH] for key in found if key[0] == CHAIN}
+    def _shared(self, changed: Iterable[ObjectKey], owned: Dict[ObjectKey, Owner]) -> None:
+        related: Set[ObjectKey] = {key[:CHAIN_KEY_LENGTH] for key in owned if key[0] == CHAIN}
         for key in changed:
-            if key in found:
+            if key in owned:
                 continue
             if key[0] == GLOBAL:
                 if any(key[1] in party.switches for party in self._parties):
-                    found[key] = SHARED
+                    owned[key] = SHARED
             elif key[0] in IN_FIREWALL and not _is_of_daemon(key) and not _of_one_container(key):
                 text = " ".join(map(str, key[3:]))
                 words = set(_WORD.findall(text))
                 # Others name the bridge, too.
                 network = next((name for bridge, name in self._bridges.items() if bridge in words), None)
                 if network is not None and is_of_plugins(key):
-                    found[key] = (network,)
+                    owned[key] = (network,)
                 elif _INTERFACE.search(text):
                     # A rule of a network of somebody else.
                     continue
                 elif is_of_plugins(key) or (len(key) == CHAIN_KEY_LENGTH and key in related):
-                    found[key] = SHARED
+                    owned[key] = SHARED
 
 
 def is_of_plugins(key: ObjectKey) -> bool:

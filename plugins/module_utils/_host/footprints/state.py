@@ -78,8 +78,8 @@ class Look:
             values = objects.get(key[:2])
             place = sysctl_place(str(kind), str(key[2]))
             return values.value[place] if values is not None and place < len(values.value) else None
-        there = objects.get(key)
-        return None if there is None else there.value
+        present = objects.get(key)
+        return None if present is None else present.value
 
     def leave_out(self, keys: Iterable[ObjectKey]) -> None:
         """Forget objects and rules of the host, as if they had not been there."""
@@ -96,13 +96,13 @@ class Look:
         if self.chains is None:
             return None
         place = key if len(key) == CHAIN_KEY_LENGTH or key[0] == TABLE else key[:-1]
-        there = self.chains.chains.get(place)
-        if there is None:
+        chain = self.chains.chains.get(place)
+        if chain is None:
             return None
         if place == key:
-            return there.body
+            return chain.body
         if place not in self._counts:
-            self._counts[place] = Counter(there.rules)
+            self._counts[place] = Counter(chain.rules)
         return self._counts[place][str(key[-1])] or None
 
 
@@ -113,7 +113,8 @@ def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Ne
     namespace that is gone is left out. Raises HostError.
     """
     names = sorted({name for path in wanted if path != HOST for name in sysctls_of(wanted[path])})
-    spaces = visit([one for one in namespaces if one.path in wanted], lambda: {**read_objects(), **read_globals(names)})
+    visited = [namespace for namespace in namespaces if namespace.path in wanted]
+    spaces = visit(visited, lambda: {**read_objects(), **read_globals(names)})
     if HOST not in wanted:
         return Look(spaces)
     keys = list(wanted[HOST])
@@ -192,12 +193,12 @@ class Drift:
     @property
     def lost(self) -> List[Difference]:
         """What may be put back."""
-        return [one for one in self.differences if not one.foreign]
+        return [difference for difference in self.differences if not difference.foreign]
 
     @property
     def additions(self) -> List[Difference]:
         """What others have added and does harm: it is never removed."""
-        return [one for one in self.differences if one.foreign]
+        return [difference for difference in self.differences if difference.foreign]
 
     @property
     def reason(self) -> str:
@@ -207,7 +208,7 @@ class Drift:
     @property
     def taken(self) -> List[ObjectKey]:
         """The leases that name another owner now."""
-        return [one.key for one in self.lost if one.key[0] == LEASE and one.now is not None]
+        return [difference.key for difference in self.lost if difference.key[0] == LEASE and difference.now is not None]
 
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
@@ -275,13 +276,13 @@ def _differences(look: Look, space: str, objects: Objects) -> Iterator[Differenc
 def _is_same(removed: KernelObject, look: Look, space: str, key: ObjectKey) -> bool:
     """Tell whether a route is the one that the ADD removed: of the same protocol, through the same gateway."""
     present = look.found(space, key)
-    raws = [one.raw for one in (removed, present) if one is not None and one.raw]
+    raws = [route.raw for route in (removed, present) if route is not None and route.raw]
     return len({(raw[_PROTOCOL], attributes_in(raw, ROUTE.size).get(_GATEWAY)) for raw in raws}) < 2
 
 
 def _without_followed_mtu(look: Look, space: str, key: ObjectKey, was: Any, now: Any) -> Any:
     """Return a bridge's present value; its MTU is no difference while it is that of its ports, which it follows."""
-    links = (there.value for other, there in look.spaces[space].items() if other[0] == "link")
+    links = (present.value for other, present in look.spaces[space].items() if other[0] == "link")
     ports = [link["mtu"] for link in links if link["master"] == key[1]]
     return dict(now, mtu=was["mtu"]) if now["mtu"] == min(ports, default=_MTU_WITHOUT_PORTS) else now
 
@@ -322,20 +323,20 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
             best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))
     if not mine and not best:
         return
-    for key, there in look.spaces.get(space, {}).items():
-        if key in objects or there.derived:
+    for key, present in look.spaces.get(space, {}).items():
+        if key in objects or present.derived:
             continue
         if key[0] == "addr" and str(key[1]) in mine:
             added, prefix = str(key[2]), int(key[3])
             for net, length in mine[str(key[1])]:
                 if is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)):
-                    yield Difference(space, key, None, there.value, True)
+                    yield Difference(space, key, None, present.value, True)
                     break
         elif default_routes and key[0] == "route" and (key[2], key[6]) == (MAIN_TABLE, UNICAST) and key[1] in best:
             metric, gateway = best[key[1]]
             # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
-            elsewhere = ("link", key[7]) in objects and there.value["gw"] not in ("", gateway)
+            elsewhere = ("link", key[7]) in objects and present.value["gw"] not in ("", gateway)
             # Half of all addresses, or of IPv6 those of the Internet.
             broad = int(str(key[3]).rpartition("/")[2]) <= (1 if key[1] == socket.AF_INET else 3)
             if (key[3] == "default/0" and int(key[5]) < metric) or (elsewhere and broad):
-                yield Difference(space, key, None, there.value, True)
+                yield Difference(space, key, None, present.value, True)

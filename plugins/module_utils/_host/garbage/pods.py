@@ -36,13 +36,13 @@ def pod_caches(
     """
     folders = {text_of(plugin, "cnidir") for _name, plugin in configured if text_of(plugin, "type") == MULTINET}
     folders = {os.path.normpath(folder or MULTINET_DIR) for folder in {*folders, MULTINET_DIR}}
-    found = {contents.cache_dir: contents for contents in known}
+    by_folder = {contents.cache_dir: contents for contents in known}
     caches = []
     for folder in sorted(folders):
         if folder.startswith("/") and "\0" not in folder and os.path.isdir(os.path.join(folder, FOLDER)):
             check_cache_dir(folder)
             check_trusted(os.path.join(folder, FOLDER))
-            caches.append(found.get(folder) or read_cache(folder, f"cache {folder}"))
+            caches.append(by_folder.get(folder) or read_cache(folder, f"cache {folder}"))
     return caches
 
 

@@ -253,12 +253,12 @@ def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int)
     passing = f"pw{os.urandom(5).hex()}"
     attributes = pack_kept(body, 0, (_NETNS_FD,), {_NAME: passing.encode() + b"\0"})
     dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + attributes, CREATE | EXCLUSIVE)
-    there = LINK.pack(0, 0, socket.if_nametoindex(passing), 0, 0)
+    moving = LINK.pack(0, 0, socket.if_nametoindex(passing), 0, 0)
     move = pack_attribute(_NAME, name.encode() + b"\0") + pack_attribute(_NETNS_FD, struct.pack("=I", own))
     try:
-        dumps.change(_NEW_LINK, there + move + pack_attribute(_NEW_IFINDEX, struct.pack("=i", ifindex)))
+        dumps.change(_NEW_LINK, moving + move + pack_attribute(_NEW_IFINDEX, struct.pack("=i", ifindex)))
     except OSError:
-        dumps.change(_DELETE_LINK, there)
+        dumps.change(_DELETE_LINK, moving)
         raise
 
 

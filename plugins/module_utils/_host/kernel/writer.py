@@ -43,10 +43,7 @@ Present = Optional[Any]
 
 
 class Writer(Place):
-    """Puts objects back in the namespace that this thread is in.
-
-    Use it as a context manager.
-    """
+    """Puts objects back in the namespace that this thread is in. Use it as a context manager."""
 
     def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
         super().__init__(space, recorded, namespaces)
@@ -80,10 +77,10 @@ class Writer(Place):
         else:
             self._writers[kind](key, wanted, now)
 
-    def drop(self, key: ObjectKey, there: KernelObject) -> None:
+    def drop(self, key: ObjectKey, present: KernelObject) -> None:
         """Remove a route, an address or a routing rule. Raises OSError."""
         request, size, left_out = _REMOVALS[str(key[0])]
-        self.dumps.change(request, there.raw[:size] + pack_kept(there.raw, size, left_out))
+        self.dumps.change(request, present.raw[:size] + pack_kept(present.raw, size, left_out))
 
     def _put_vlan(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
         name = str(key[1])

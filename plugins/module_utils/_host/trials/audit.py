@@ -94,17 +94,17 @@ class Audit:
         caches = [self._stores.contents, *self._stores.others]
         kept = [entry.key for contents in caches for entry in contents.entries if entry.managed and entry.key]
         entries = [(contents, entry) for contents in caches for entry in contents.entries if _is_of_runtime(entry)]
-        found: Dict[Key, Live] = {}
+        by_key: Dict[Key, Live] = {}
         if entries:
             bridges = {bridge_of(plugin) for contents in caches for _network, plugin in contents.networks}
             live = self._stores.live or find_live(caches, bridges - {""})
             for one in (self._live_one(contents, entry, live) for contents, entry in entries):
                 if one is not None:
-                    found.setdefault(one.key, one)
-        seen = look({one.netns: (one.key.ifname,) for one in found.values()})
+                    by_key.setdefault(one.key, one)
+        seen = look({one.netns: (one.key.ifname,) for one in by_key.values()})
         lives = [
             one._replace(present=one.present._replace(identity=seen[one.netns].identity or {}))
-            for _key, one in sorted(found.items())
+            for _key, one in sorted(by_key.items())
             if seen[one.netns].identity
         ]
         forget_rehearsals([*kept, *(one.key for one in lives)])
@@ -129,8 +129,8 @@ class Audit:
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{attachments, shared}`` as data. Containers that have died meanwhile are left out."""
-        drifts = [(one, self.drifts.of(one.key)) for one in self._lives]
-        rows = [one.row(drift) for one, drift in drifts if drift is not None]
+        drifts = [(live, self.drifts.of(live.key)) for live in self._lives]
+        rows = [live.row(drift) for live, drift in drifts if drift is not None]
         return {"attachments": rows, "shared": self.drifts.shared_rows()}
 
     def dead(self) -> Set[str]:

@@ -370,21 +370,21 @@ class RealNames:
         return (key[0], *(self.text(part) if isinstance(part, str) else part for part in key[1:]))
 
     def objects(self, objects: Objects) -> Objects:
-        found: Objects = {}
-        for key, one in objects.items():
-            if not self._is_fake(key, one):
+        renamed: Objects = {}
+        for key, rehearsed in objects.items():
+            if not self._is_fake(key, rehearsed):
                 real = self.key(key)
                 # A bridge whose MAC has followed its ports since comes back with the one that containers know.
                 mac = self._macs_of.get(str(real[1])) if real[0] == "link" else None
-                found[real] = KernelObject(self._value(one.value), self._raw(str(key[0]), one.raw, mac))
-        return found
+                renamed[real] = KernelObject(self._value(rehearsed.value), self._raw(str(key[0]), rehearsed.raw, mac))
+        return renamed
 
-    def _is_fake(self, key: ObjectKey, one: KernelObject) -> bool:
+    def _is_fake(self, key: ObjectKey, rehearsed: KernelObject) -> bool:
         """Tell whether an object is one that only a private host has."""
         device = device_of(key)
         if key[0] == "fdb" or device.startswith(FAKE_PEER):
             return True
-        return device in self._parents and key[0] in ON_INTERFACES and one.value is not None
+        return device in self._parents and key[0] in ON_INTERFACES and rehearsed.value is not None
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
