@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_704),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_209),
+    Part("plugins", "plugins/*", 42_000, 55_702),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_207),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -39,7 +39,7 @@ PARTS = (
     Part("docs", "docs/*", 15_000),
 )
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 83_141
+TESTS, TESTS_LIMIT = 1.4, 83_140
 
 
 def lines(pattern: str, excluded: str = "") -> int:

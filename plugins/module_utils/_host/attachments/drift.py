@@ -165,7 +165,7 @@ class Drifts:
         for netns, footprint in footprints:
             for space, keys in wanted_keys(netns, [footprint]).items():
                 wanted.setdefault(space, []).extend(keys)
-        deduced = [present for key, present in self._present.items() if key not in {**drifts, **self._rehearsed}]
+        deduced = [present for key, present in self._present.items() if key not in {*drifts, *self._rehearsed}]
         if deduced:
             # Imported late, as below: nearly all attachments have footprints.
             from .deduce import made_rules

@@ -36,7 +36,7 @@ _MASTERS = ("bridge", "vrf")
 _MANY = 6
 # Plugins choose these names at random.
 _RANDOM = re.compile(r"\bveth[0-9a-f]{8}\b")
-# Whose rules they are, by the chain or table that they are in; see firewall.ownership.
+# Whose rules they are, by the chain or table that they are in; see firewall.owners.
 _OWN_RULES = (
     (re.compile(r"CNI-(DN|SN|HOSTPORT)-|cni_hostport"), "the rules of its port mappings are gone"),
     (re.compile(r"CNI-FORWARD"), "its rules in the chain CNI-FORWARD are gone"),
@@ -58,7 +58,7 @@ class Difference(NamedTuple):
     foreign: bool = False
 
 
-Place = Tuple[Any, ...]
+Need = Tuple[Any, ...]
 
 
 def _is_equal(_space: str, was: Any, now: Any) -> bool:
@@ -67,11 +67,11 @@ def _is_equal(_space: str, was: Any, now: Any) -> bool:
     return bool(was == now)
 
 
-def _needs_link(key: ObjectKey, _value: Any) -> List[Place]:
+def _needs_link(key: ObjectKey, _value: Any) -> List[Need]:
     return [(LINK, key[1])]
 
 
-def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Place]:
+def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Need]:
     return []
 
 
@@ -88,7 +88,7 @@ class ObjectKind(NamedTuple):
 
     ``name``: what an object is called, from its key and value, and ``detail``: more about it. ``same``: whether the
     present value is as good as the recorded one, from the space and both. ``needs``: what an object is gone with: keys,
-    and places as in :func:`_gone_with`. ``changed``: phrases about another value, which follow the name. ``in_kernel``:
+    and others as in :func:`_gone_with`. ``changed``: phrases about another value, which follow the name. ``in_kernel``:
     whether kernel.writer puts one back. ``removable``: one that an ADD has removed, and that is back, can be removed
     again.
     """
@@ -96,7 +96,7 @@ class ObjectKind(NamedTuple):
     name: Callable[[ObjectKey, Any], str]
     detail: Callable[[ObjectKey, Any], str] = lambda _key, _value: ""
     same: Callable[[str, Any, Any], bool] = _is_equal
-    needs: Callable[[ObjectKey, Any], List[Place]] = _needs_link
+    needs: Callable[[ObjectKey, Any], List[Need]] = _needs_link
     changed: Callable[[Difference], List[str]] = _has_changed
     in_kernel: bool = True
     removable: bool = False
@@ -199,7 +199,7 @@ def _changes_of_link(one: Difference) -> List[str]:
 # ---- the table
 
 
-def _needs_of_route(key: ObjectKey, value: Any) -> List[Place]:
+def _needs_of_route(key: ObjectKey, value: Any) -> List[Need]:
     # The kernel makes some routes with the address.
     source = [("source", value["src"])] if value and value.get("src") else []
     return [(LINK, key[7]), ("up", key[7]), *source]
@@ -305,7 +305,7 @@ def without_consequences(differences: Sequence[Difference]) -> List[Difference]:
     return [one for one in differences if not any((one.space, place) in gone for place in _kind(one).needs(*one[1:3]))]
 
 
-def _gone_with(one: Difference) -> Iterator[Tuple[str, Place]]:
+def _gone_with(one: Difference) -> Iterator[Tuple[str, Need]]:
     """Yield what is gone with an object: its key, the ``source`` of routes, an interface that was ``up``."""
     if one.now is None:
         yield one.space, one.key
