@@ -72,9 +72,8 @@ def pod(host, state):
 
 
 def test_networks_of_a_pod(pod, web, files):
-    results = pod(
-        web("storage, mgmt@mg0"), {"eth0 pwademo": "added", "net1 pwastorage": "added", "mg0 pwamgmt": "added"}
-    )
+    added = {"eth0 pwademo": "added", "net1 pwastorage": "added", "mg0 pwamgmt": "added"}
+    results = pod(web("storage, mgmt@mg0"), added)
     assert links() == ["eth0", "net1", "mg0"]
     (row,) = results.run["pods"]
     assert [one["ifname"] for one in results.check["pods"][0]["networks"]] == ["eth0", "net1", "mg0"]
@@ -92,10 +91,8 @@ def test_networks_of_a_pod(pod, web, files):
         {"eth0 pwademo": "none", "net1 pwamgmt": "added", "net2 pwastorage": "added", "net1 pwastorage": "deleted"},
     )
     assert links() == ["eth0", "net1", "net2"]
-    pod(
-        web(state="absent"),
-        {"eth0 pwademo": "deleted", "net1 pwamgmt": "deleted", "net2 pwastorage": "deleted"},
-    )
+    deleted = {"eth0 pwademo": "deleted", "net1 pwamgmt": "deleted", "net2 pwastorage": "deleted"}
+    pod(web(state="absent"), deleted)
     assert links() == []
     assert [path for path in files() if path.name not in ("lock", "last_reserved_ip.0", "last_reserved_ip.1")] == []
 
@@ -105,7 +102,7 @@ def routes(family="-4"):
     return {(route["dev"], route.get("gateway")) for route in found}
 
 
-def test_the_default_route_moves(pod, web, networks, write_network, cache):
+def test_the_default_route_moves(host, pod, web, networks, write_network, cache):
     """The family that is asked for moves, in the kernel, in the cache and in the answer; the other one stays."""
     chain = json.loads(json.dumps(networks["pwademo"]))
     chain[0]["ipam"]["routes"] = [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]
@@ -130,6 +127,11 @@ def test_the_default_route_moves(pod, web, networks, write_network, cache):
     assert (routes(), routes("-6")) == ({("eth0", "10.66.0.1")}, six)
     assert sorted(dst for dst, _gateway in told("pwademo-web-eth0")) == ["0.0.0.0/0", "::/0"]
     assert told("pwastorage-web-net1") == []
+    # A run that ends when the kernel has changed, and this is not recorded, loses nothing.
+    with pytest.raises(AssertionError, match="not callable"):
+        host.attempt("cni_attach", patched={"_host.attachments.verbs:Verbs.check_new": None}, **web(moved))
+    host.run("cni_attach", **web("storage"))
+    assert (routes(), routes("-6")) == ({("eth0", "10.66.0.1")}, six)
     pod(web(moved), {"eth0 pwademo": "rerouted", "net1 pwastorage": "rerouted"})
     assert routes() == {("net1", "10.70.0.1")}
     assert sh("ip -n pwa-web -oneline link") == before
@@ -143,15 +145,13 @@ def test_a_gateway_that_no_network_reaches(host, web, state):
     before = state()
     annotation = json.dumps([{"name": "storage", "default-route": ["192.0.2.1"]}])
     refused = host.fail("cni_attach", **web(annotation))
-    assert refused["code"] == "default_route_failed"
     assert "192.0.2.1" in refused["msg"] and "DEL of pwademo/web/eth0" in refused["msg"]
     assert links() == [] and leased(state) == leased(lambda: before)
     host.run("cni_attach", **web("storage"))
     there = state()
     refused = host.fail("cni_attach", **web(annotation))
-    assert refused["code"] == "default_route_failed"
-    assert not refused["changed"]
-    assert sh("ip -n pwa-web -brief link") and state()[0] == there[0]
+    assert (refused["code"], refused["changed"]) == ("default_route_failed", False)
+    assert state()[0] == there[0]
     assert not host.run("cni_attach", **web("storage"))["changed"]
 
 

@@ -12,14 +12,16 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Se
 from ...libcni import cache, gojson, netns as kernel_netns, types
 from ...libcni.errors import CNIError
 from ...libcni.fields import Route
-from ...libcni.multi.routes import DEFAULTS, with_default_routes
+from ...libcni.multi.routes import DEFAULTS, family_of, with_default_routes
 from ..errors import HostError
 from ..footprints.footprint import Footprint
 from ..kernel.objects import read_objects
 from ..netns import Netns, visit
+from ..struct import field, struct
 from .attached import ATTACHED, Attached
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
+from .store import AttachmentStore
 from .verbs import Failed, Verbs, living_netns
 
 
@@ -35,9 +37,19 @@ def apply_routes(
     key, asked, before = attached.key, routes or PodRoutes(), attached.pod or PodMember("", 0, attached.key.network)
     made = before.result if before.routes else attached.result
     container.require(f"cannot change the default routes of {key}")
+    store = AttachmentStore(cache_dir)
+
+    def begin(own: List[Dict[str, Any]]) -> None:
+        # If this run is killed, the next one knows the routes that the kernel may lack.
+        if attached.state:
+            begun = PodMember(before.pod, before.place, before.network, asked or before.routes, made, own, moving=True)
+            store.write(attached.changed(pod=begun))
+
     try:
-        removed = visit([container], _Move(key.ifname, before, asked, taken).run)[container.path]
+        removed = visit([container], _Move(key.ifname, before, asked, taken, begin).run)[container.path]
     except CNIError as error:
+        if attached.state:
+            store.write(attached)
         raise HostError(
             f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
             "network",
@@ -92,7 +104,7 @@ def _families_back(outcome: Outcome) -> Set[str]:
     """Return the families of the default routes that a network gets back."""
     member = outcome.attached.pod if outcome.attached else None
     wanted = outcome.wanted.pod.routes.families if outcome.wanted.pod else []
-    return {_family(route["dst"]) for route in (member.removed if member else [])}.difference(wanted)
+    return {family_of(route["dst"]) for route in (member.removed if member else [])}.difference(wanted)
 
 
 def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
@@ -104,15 +116,16 @@ def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
     return out
 
 
+@struct
 class _Move:
-    """The change in the kernel, in the namespace that this thread is in."""
+    """The change in the kernel, in the namespace of this thread. First, ``begin`` gets all routes that it may lose."""
 
-    def __init__(self, ifname: str, before: PodMember, wanted: PodRoutes, taken: Collection[str]) -> None:
-        self._taken = taken
-        self._ifname = ifname
-        self._before = before
-        self._wanted = wanted
-        self._undo: List[Any] = []
+    _ifname: str
+    _before: PodMember
+    _wanted: PodRoutes
+    _taken: Collection[str]
+    begin: Callable[[List[Dict[str, Any]]], None]
+    _undo: List[Any] = field(default_factory=list)
 
     def run(self) -> List[Dict[str, Any]]:
         """Make the change. Returns the routes that were removed and belong to the network."""
@@ -124,42 +137,30 @@ class _Move:
             raise
 
     def _run(self) -> List[Dict[str, Any]]:
-        then, now = self._before.routes, self._wanted
-        own = [Route(**route) for route in self._before.removed]
-        kept = [route for route in own if _family(route.dst) in now.families]
-        gateways = {gateway for gateway in then.gateways if gateway not in now.gateways}
-        routes = kernel_netns.routes(self._ifname)
-        for route in [route for route in routes if route.dst in DEFAULTS.values()]:
-            if _family(route.dst) in then.families and route.gw in gateways:
-                self._delete(route)
-            elif _family(route.dst) in now.families and route.gw not in now.gateways:
-                self._delete(route)
-                kept += [] if route.gw in then.gateways else [route]
+        then, now, own = self._before.routes, self._wanted, [Route(**row) for row in self._before.removed]
+        routes = [route for route in kernel_netns.routes(self._ifname) if route.dst in DEFAULTS.values()]
+        lost = [route for route in routes if family_of(route.dst) in now.families and route.gw not in now.gateways]
+        own += [route for route in lost if route.gw not in then.gateways and route not in own]
+        self.begin([dict(route.to_dict()) for route in own])
+        gateways = set(then.gateways).difference(now.gateways)
+        for route in [*lost, *(route for route in routes if route.gw in gateways and route not in lost)]:
+            self._delete(route)
         for gateway in now.gateways:
-            route = Route(DEFAULTS[_family(gateway)], gateway)
-            if kernel_netns.add_route(route, self._ifname):
-                self._undo.append((kernel_netns.delete_route, route))
+            self._add(Route(DEFAULTS[family_of(gateway)], gateway))
         for route in own:
-            if route not in kept and _family(route.dst) not in self._taken:
-                self._restore(route)
-        names = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
-        rows = [{name: getattr(route, name) for name in names} for route in kept]
-        return [{name: value for name, value in row.items() if value not in (None, "", 0)} for row in rows]
+            # As with the plugins, the first network that has a default route keeps it.
+            here = [(there.dst, there.priority) for there in kernel_netns.routes()]
+            if family_of(route.dst) not in (*now.families, *self._taken) and (route.dst, route.priority) not in here:
+                self._add(route)
+        return [dict(route.to_dict()) for route in own if family_of(route.dst) in now.families]
 
     def _delete(self, route: Route) -> None:
         if kernel_netns.delete_route(Route(route.dst, route.gw, priority=route.priority), self._ifname):
             self._undo.append((kernel_netns.add_route, route))
 
-    def _restore(self, route: Route) -> None:
-        # As with the plugins, the first network that has a default route keeps it.
-        if any(one.dst == route.dst and one.priority == route.priority for one in kernel_netns.routes()):
-            return
+    def _add(self, route: Route) -> None:
         if kernel_netns.add_route(route, self._ifname):
             self._undo.append((kernel_netns.delete_route, route))
-
-
-def _family(text: str) -> str:
-    return "6" if ":" in text else "4"
 
 
 def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> None:

@@ -37,9 +37,6 @@ class PodRoutes:
     def __bool__(self) -> bool:
         return bool(self.families)
 
-    def is_same(self, other: PodRoutes) -> bool:
-        return self.to_data() == other.to_data()
-
     def to_data(self) -> Dict[str, Any]:
         return {"families": sorted(self.families), "gateways": list(self.gateways)}
 
@@ -55,7 +52,7 @@ class PodMember:
 
     ``pod`` is NAMESPACE/NAME, ``place`` that of the network in the pod (0: its own), ``network`` its name in
     network-status. ``routes`` is what was done to its default routes; then ``result`` is what ADD returned, and
-    ``removed`` are the routes that the kernel had, as results write them.
+    ``removed`` are the routes that the kernel had, as results write them. ``moving``: that has only begun.
     """
 
     pod: str
@@ -64,11 +61,12 @@ class PodMember:
     routes: PodRoutes = field(default_factory=PodRoutes)
     result: Optional[Dict[str, Any]] = None
     removed: List[Dict[str, Any]] = field(default_factory=list)
+    moving: bool = False
 
     def to_data(self) -> Dict[str, Any]:
         data: Dict[str, Any] = {"pod": self.pod, "place": self.place, "network": self.network}
         if self.routes:
-            data.update(routes=self.routes.to_data(), result=self.result, removed=self.removed)
+            data.update(routes=self.routes.to_data(), result=self.result, removed=self.removed, moving=self.moving)
         return data
 
     @classmethod
@@ -81,7 +79,7 @@ class PodMember:
             return cls(pod, place, network)
         result, routes = data["result"], PodRoutes.from_data(data["routes"])
         removed = [_route(route) for route in data["removed"]]
-        return cls(pod, place, network, routes, None if result is None else dict(result), removed)
+        return cls(pod, place, network, routes, result and dict(result), removed, bool(data.get("moving")))
 
 
 def _route(data: Any) -> Dict[str, Any]:
@@ -136,8 +134,9 @@ class PodPart:
         return PodMember(self.unit.name, self.place, self.network)
 
     def reroutes(self, member: Optional[PodMember]) -> bool:
-        """Tell whether other default routes are asked for than those of *member*, which is recorded."""
-        return not self.routes.is_same(member.routes if member else PodRoutes())
+        """Tell whether other default routes are asked for than *member*, which is recorded, has for certain."""
+        routes = member.routes if member else PodRoutes()
+        return bool(member and member.moving) or self.routes.to_data() != routes.to_data()
 
     def load(self, where: str) -> NetworkConfigList:
         """Return the configuration in ``config``. Raises HostError ``bad_config``."""
