@@ -166,12 +166,14 @@ class Pods:
         with file:
             if file.record is None:
                 raise HostError(f"cannot read {path}: {file.reason}", code="record_unreadable")
-            failures = []
+            verbs, failures = self.verbs, []
             for network in reversed(file.record.networks):
                 try:
-                    self.verbs.delete(_attached(network, file.record.container_id), "")
+                    verbs.delete(_attached(network, file.record.container_id), "", later=True)
                 except HostError as error:
                     failures.append(error)
+            # One reading of the host serves all networks.
+            verbs.finish_deletions()
             if failures:
                 raise failures[0]
             remove_files([CacheFile(path, None, None)])
@@ -188,9 +190,8 @@ def _attached(network: NetworkRecord, container_id: str) -> Attached:
     try:
         return Attached(key, _conflist(network), "", network.args, network.capability_args, None)
     except CNIError as error:
-        raise HostError(
-            f"cannot detach {key}: its recorded configuration is bad: {error}", code="del_failed"
-        ) from error
+        text = f"cannot detach {key}: its recorded configuration is bad: {error}"
+        raise HostError(text, code="del_failed") from error
 
 
 def _conflist(network: NetworkRecord) -> NetworkConfigList:

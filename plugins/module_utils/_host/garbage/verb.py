@@ -41,8 +41,7 @@ class GcVerb:
         settings = self.settings
         cni = CNIConfig(settings.bin_dirs, settings.cache_dir, settings.timeout, executor=SafeExecutor())
         try:
-            # What is still cached is valid: dead attachments were detached before, with the configuration of their ADD,
-            # and a DEL that failed must not be repeated with another one.
+            # What is still cached is valid: a DEL that failed must not be repeated with another configuration.
             cached = [entry for entry in cni.get_cached_attachments() if entry.network == self.network]
             valid = self.valid | {(entry.container_id, entry.if_name) for entry in cached if entry.container_id}
             cni.gc_network_list(self.config, sorted(valid))
