@@ -248,7 +248,7 @@ def main() -> None:
     if not plan.changed and not module.check_mode:
         plan.remember(seen)
     result = results_of(plan, module.check_mode)
-    result.update(result_of(module, plan), plan=plan.described())
+    result.update(result_of(module, plan), plan=plan.progress())
     del result["actions"]
     result["info"] = None
     if params["gather"]:

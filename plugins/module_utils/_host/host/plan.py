@@ -79,10 +79,6 @@ class HostPlan(Plan):
     def pending(self) -> bool:
         return any(part.pending for part in self.parts)
 
-    def described(self) -> List[Dict[str, Any]]:
-        """Return the steps with their sections and states."""
-        return [dict(step.describe(), state=step.state) for part in self.parts for step in part.steps]
-
     def remember(self, seen: Dict[str, Any]) -> None:
         for plan in self.plans():
             plan.remember(seen)

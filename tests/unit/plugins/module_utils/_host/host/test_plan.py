@@ -62,7 +62,7 @@ def sections():
 
 
 def described(plan):
-    return [(step["section"], step["target"], step["state"]) for step in plan.described()]
+    return [(step["section"], step["target"], step["state"]) for step in plan.progress()]
 
 
 def errors(plan):
@@ -73,7 +73,7 @@ def test_the_parts_are_applied_in_their_order(sections):
     plan = sections.host(sections.part("networks", "a", "b"), sections.part("netns"), sections.part("attachments", "c"))
     assert plan.pending and plan.changed
     assert [entry["after"] for entry in plan.diff()] == ["a", "b", "c"]
-    assert [step["state"] for step in plan.described()] == ["planned"] * 3
+    assert [step["state"] for step in plan.progress()] == ["planned"] * 3
     plan.apply()
     assert sections.log == ["a", "b", "c"]
     assert described(plan) == [

@@ -274,7 +274,7 @@ def damage(whole, choice):
 
 
 def as_data(plan):
-    return [{name: value for name, value in step.items() if name != "state"} for step in plan.described()]
+    return [{name: value for name, value in step.items() if name != "state"} for step in plan.progress()]
 
 
 def sound(steps, bad):

@@ -160,7 +160,7 @@ def steps(plan):
 
 
 def states(plan):
-    return [(section, step["state"]) for section, step in ((step["section"], step) for step in plan.described())]
+    return [(section, step["state"]) for section, step in ((step["section"], step) for step in plan.progress())]
 
 
 def errors(plan):
