@@ -64,12 +64,11 @@ class ActionModule(ShippingAction, RenderingAction):
         _result, options = self.validate_argument_spec(OPTIONS)
         given = {name: {**options[name], **self._rendered(name, sections, options[name])} for name in sections}
         HostRequest(given, {name: options[name] for name in COMMON}, check_mode=self._task.check_mode)
-
-        def call(told: Result | None, in_background: bool) -> Result:
-            source = {} if told is None else {"_source": told}
-            return self.call({**arguments, **sections, **source}, task_vars, in_background)
-
-        result = self.with_source(options["plugins"], call) if "plugins" in sections else call(None, True)
+        sent = {**arguments, **sections}
+        if "plugins" in sections:
+            result = self.with_source(options["plugins"], sent, task_vars)
+        else:
+            result = self.call(sent, task_vars)
         why = self.why_not_that_release(_error_of(result, "plugins"), sections.get("plugins", {}))
         if why:
             result["msg"] = f"{result.get('msg')}{why}"
@@ -224,13 +223,14 @@ class Procedure:
                 result[key] = [*result.get(key, []), *more]
         return result
 
-    def _run(self, name: str, check_mode: bool | None = None, /, **arguments: Any) -> Result:
+    def _run(self, name: str, check_mode: bool | None = None, diff: bool | None = None, /, **arguments: Any) -> Result:
         """Return the result of an action or a module. Raises StepFailed."""
         action = self._action
         task = action._task.copy(exclude_parent=True, exclude_tasks=True)
         task._parent = action._task._parent
         task.action, task.args, task.async_val = name, arguments, 0
         task.check_mode = action._task.check_mode if check_mode is None else check_mode
+        task.diff = action._task.diff if diff is None else diff
         loader = action._shared_loader_obj.action_loader
         parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
         plugin = loader.get(
@@ -282,7 +282,7 @@ class Procedure:
         sections = [name for name in SECTIONS_ARGUMENTS if name in options]
         result: Result = {"skipped": True}
         if sections or options.get("gather") or options.get("audit"):
-            result = self._planned(options)
+            result = self.planned(options)
         if "runtime" in sections:
             result["loaded"] = self._attempt(self._restarted, result)
         if plugins:
@@ -293,9 +293,10 @@ class Procedure:
             del result["skipped"]
         return result
 
-    def _planned(self, options: Result) -> Result:
+    def planned(self, options: Result, *modes: bool) -> Result:
+        """Return the result of cni_host, whether it fails or not, in the task's *modes* or these: check mode, diff."""
         try:
-            return self._run("podwire.cni.cni_host", **options)
+            return self._run("podwire.cni.cni_host", *modes, **options)
         except StepFailed as error:
             return error.result
 

@@ -28,9 +28,4 @@ class ActionModule(ShippingAction):
         if unknown:
             raise HostError("; ".join(unknown), code="bad_option")
         _result, options = self.validate_argument_spec(OPTIONS, required_if=PLUGINS_REQUIRED_IF)
-
-        def call(told: Result | None, in_background: bool) -> Result:
-            source = {} if told is None else {"_source": told}
-            return self.call({**self._task.args, **source}, task_vars, in_background)
-
-        return self.with_source(options, call)
+        return self.with_source(options, self._task.args, task_vars)

@@ -40,7 +40,7 @@ from ..plugin_utils.settings import Settings
 from ..plugin_utils.values import BadValue
 
 # Imported here, and not when a host is inspected: Ansible imports this once, before it starts a process for each host.
-from .cni_host import ActionModule as HostAction, Procedure, cautions_of
+from .cni_host import Procedure, cautions_of
 
 Result = dict[str, Any]
 
@@ -221,12 +221,7 @@ class ActionModule(ActionBase):
         if "attachments" in arguments:
             # This makes drift that CHECK finds a step of the plan. Check mode does not apply it.
             arguments["attachments"]["on_drift"] = "repair"
-        task = self._task.copy(exclude_parent=True, exclude_tasks=True)
-        task._parent = self._task._parent
-        task.args, task.check_mode, task.diff = arguments, True, True
-        parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
-        plugin = HostAction(task=task, **{name: getattr(self, f"_{name}") for name in parts})
-        return plugin.run(task_vars=variables)
+        return Procedure(self, variables).planned(arguments, True, True)
 
     def _gathered(self, settings: Settings, variables: Result) -> Result:
         try:

@@ -22,13 +22,17 @@ class ShippingAction(ModuleAction):
     Only files that differ are sent, usually none. Their directory is created on demand.
     """
 
-    def with_source(self, options: Mapping[str, Any], call: Callable[..., Result]) -> Result:
+    def with_source(self, options: Mapping[str, Any], arguments: Result, task_vars: Result) -> Result:
         """Return the result of the module, which is called with what it has to know about the source of the plugins.
 
-        *options* are those of cni_plugins. *call* executes the module. Its arguments are what the module's ``_source``
-        is (None: nothing), and whether the call may run in the background. Raises HostError for options that are wrong,
+        *options* are those of cni_plugins, *arguments* the module's. Raises HostError for options that are wrong,
         before the host is asked.
         """
+
+        def call(told: Result | None, in_background: bool) -> Result:
+            source = {} if told is None else {"_source": told}
+            return self.call({**arguments, **source}, task_vars, in_background)
+
         if options["state"] != "present":
             return call(None, True)
         if options["remote_src"]:
