@@ -14,6 +14,7 @@ from ..module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ..module_utils._host.secrets import one_line
 from ..plugin_utils._report.bounds import plain
 from ..plugin_utils._report.commands import Commands
+from ..plugin_utils._report.findings import several
 from ..plugin_utils._report.fleet import names_of
 from ..plugin_utils._report.record import in_words
 from ..plugin_utils._report.values import number, rows, table, text, texts
@@ -62,7 +63,7 @@ def _first(result: Any) -> Mapping[str, Any]:
 
 def _total(states: Sequence[str]) -> str:
     counted = ", ".join(f"{n} {_OF_HOSTS.get(state, state)}" for state, n in Counter(states).items())
-    return f"{_several(len(states), 'host')}: {counted}"
+    return f"{several(len(states), 'host')}: {counted}"
 
 
 def _notes(results: Mapping[str, Mapping[str, Any]], inventory: Sequence[str]) -> list[str]:
@@ -131,9 +132,9 @@ def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
     kept = {kind: number(table(result.get("kept")).get(kind)) for kind in _KINDS}
     for row in found:
         kept[text(row.get("kind"))] = kept.get(text(row.get("kind")), 0) + 1
-    inspected = ", ".join(_several(kept[kind], *words) for kind, words in _KINDS.items() if kept[kind])
+    inspected = ", ".join(several(kept[kind], *words) for kind, words in _KINDS.items() if kept[kind])
     spaces = number(table(result.get("live")).get("namespaces"))
-    seen = f"inspected {inspected or 'nothing'} in {_several(spaces, 'network namespace')}"
+    seen = f"inspected {inspected or 'nothing'} in {several(spaces, 'network namespace')}"
     dead = [row for row in found if row.get("action") == "deleted"]
     left = [row for row in found if row.get("action") != "deleted"]
     words = f"{seen}; left: {_leaks_in_words(left)}" if left else seen
@@ -177,10 +178,6 @@ def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
         text(row.get("message")) for row in obstacles
     ]
     return "not ready" if ready is False else "not known", _short(messages[0] if messages else "")
-
-
-def _several(count: int, word: str, many: str = "") -> str:
-    return f"{count} {word if count == 1 else many or word + 's'}"
 
 
 def _short(words: str) -> str:

@@ -347,6 +347,11 @@ actions:
       sample:
         - kind: del
         - kind: add
+    lost:
+      description: The kinds of the objects that are lost, such as V(addr) or V(route).
+      returned: for a V(repair) in place
+      type: list
+      elements: str
 left:
   description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan

@@ -183,6 +183,7 @@ steps:
   description:
     - What a run would change, with C(module), C(kind), C(target), C(class) and C(reason), and with C(before) and
       C(after) if they differ. For attachments, C(why) is the word that C(cni_attach) returns for the reason.
+    - C(lost) are the kinds of the objects that a repair in place is about.
   returned: with O(results) or O(inspect)
   type: list
   elements: dict

@@ -76,8 +76,9 @@ class Step:
     ``action`` the function that makes the change. ``reason`` is a phrase that says what is not as desired, without
     secrets: ``eth0 is gone``. Steps with the same ``item`` belong together: when one fails, the rest of them are left
     out and other items continue. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes
-    in parallel. ``parts`` are the kinds of what the step does, if it does several things. ``section`` is the part of a
-    host that it belongs to, in a plan of several. ``row`` names its line in the one diff of its directory.
+    in parallel. ``parts`` are the kinds of what the step does, if it does several things; ``lost`` those of the objects
+    that a repair in place is about. ``section`` is the part of a host that it belongs to, in a plan of several.
+    ``row`` names its line in the one diff of its directory.
     """
 
     kind: str
@@ -90,24 +91,18 @@ class Step:
     item: Any = None
     lane: str = ""
     parts: Sequence[str] = ()
+    lost: Sequence[str] = ()
     section: str = ""
     row: str = ""
     state: str = "planned"
     error: Optional[HostError] = None
 
     def describe(self) -> Dict[str, Any]:
-        """Return what the user sees: ``{kind, target, class, reason}``, and ``parts`` and ``section`` where set."""
-        shown: Dict[str, Any] = {
-            "kind": self.kind,
-            "target": self.target,
-            "class": self.step_class,
-            "reason": self.reason,
-        }
-        if self.parts:
-            shown["parts"] = [{"kind": kind} for kind in self.parts]
-        if self.section:
-            shown["section"] = self.section
-        return shown
+        """Return what the user sees: ``{kind, target, class, reason}``, and ``parts``, ``lost``, ``section`` if set."""
+        parts = [{"kind": kind} for kind in self.parts]
+        more = {"parts": parts, "lost": list(self.lost), "section": self.section}
+        shown = {"kind": self.kind, "target": self.target, "class": self.step_class, "reason": self.reason}
+        return {**shown, **{name: value for name, value in more.items() if value}}
 
 
 def shorten(reason: str) -> str:

@@ -34,6 +34,7 @@ LIMITS = {
     "status": Limit(100),
     "error": Limit(1 << 20),
     "unreachable": Limit(100),
+    "no_connection": Limit(LONGEST),
     "steps": Limit(4 << 20, 2000),
     "warnings": Limit(1 << 20),
     "problems": Limit(1 << 20),

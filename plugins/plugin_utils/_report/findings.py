@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.binaries.usable import release_numbers
@@ -14,18 +13,9 @@ from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
 from .fleet import ATTENTION, CODES, CUT, DUPLICATE, GONE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
-from .values import text
+from .values import text, texts
 
 FAILED, UNREACHABLE = "failed", "unreachable"
-_INSTEAD = "…"
-# What each host has of its own: addresses, digests, the names of interfaces, times.
-_OWN = re.compile(
-    r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b"
-    r"|(?<![\w:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?:/\d{1,3})?(?![\w:])"
-    r"|\b(?=[a-f]*\d)[0-9a-f]{12,}\b"
-    r"|\b(?:veth|cali|cnvl|lxc)[0-9a-f]{4,}\b"
-    r"|\b\d{4}-\d\d-\d\dT[\d:]+Z\b"
-)
 
 _VERBS = {
     "add": "attach",
@@ -67,7 +57,7 @@ class Finding(NamedTuple):
     """``subject: reason`` says what is wrong; ``remedy`` what a run would do, ``price`` what that costs.
 
     ``kind`` is the kind of a step or the code of a reason, ``what`` what it is about (the target of a step).
-    ``step_class`` is "" if it is no step.
+    ``step_class`` is "" if it is no step. ``code`` stands for reasons in which each host has values of its own.
     """
 
     level: str
@@ -78,6 +68,7 @@ class Finding(NamedTuple):
     step_class: str = ""
     remedy: str = ""
     price: str = ""
+    code: str = ""
 
     @property
     def key(self) -> str:
@@ -88,9 +79,9 @@ class Finding(NamedTuple):
     @property
     def cause(self) -> tuple[str, ...]:
         """What it has in common with the findings of other hosts that have the same cause."""
-        reason = _OF_MANY.get(self.kind) or _OWN.sub(_INSTEAD, self.reason)
         # A release that was installed differs in all of its plugins.
-        subject = "" if self.kind in _OF_PLUGINS else _OWN.sub(_INSTEAD, self.subject)
+        subject = "" if self.kind in _OF_PLUGINS else self.subject
+        reason = _OF_MANY.get(self.kind) or self.code or self.reason
         return (self.level, self.step_class, self.kind, subject, reason)
 
     @property
@@ -119,13 +110,15 @@ def subject_of(kind: str, target: str) -> str:
 
 
 def _errors(host: Mapping[str, Any]) -> Iterator[Finding]:
-    kind = UNREACHABLE if host.get("unreachable") is True else FAILED
-    for line in filter(None, (host["error"] or "").split("\n")):
-        reason = line.removeprefix(f"{UNREACHABLE}: ")
-        if len(host["host"]) > 2:
-            # Many hosts have the same error about themselves.
-            reason = re.sub(rf"(?:(?:\bthe )?\bhost )?{re.escape(host['host'])}", "the host", reason)
-        yield Finding(ERROR, kind, "", kind.capitalize(), reason)
+    name, why = host["host"], text(host.get("no_connection"))
+    lines = [(UNREACHABLE, why)] if why else []
+    told = f"{UNREACHABLE}: {why}".split("\n")
+    lines += [(FAILED, line) for line in (host["error"] or "").split("\n") if line and line not in told]
+    for kind, line in lines:
+        # Many hosts have the same error about themselves.
+        for named in (f"the host {name}", f"host {name}", name) if len(name) > 2 else ():
+            line = line.replace(named, "the host")
+        yield Finding(ERROR, kind, "", kind.capitalize(), line, code=UNREACHABLE if kind == UNREACHABLE else "")
 
 
 def finding_of_step(step: Mapping[str, Any]) -> Finding:
@@ -139,8 +132,9 @@ def finding_of_step(step: Mapping[str, Any]) -> Finding:
     if step_class == FOREIGN:
         # What another owner has added (leave) works; what a runtime's container has lost (repair) does not.
         level, price = (ATTENTION if kind == "repair" else ""), "a run leaves it"
-    shown = LOST if level == ATTENTION else kind
-    return Finding(level, shown, target, subject_of(kind, target), reason, step_class, _VERBS.get(kind, words), price)
+    shown, code = LOST if level == ATTENTION else kind, " ".join(texts(step.get("lost"))) or text(step.get("why"))
+    rest = (step_class, _VERBS.get(kind, words), price, code)
+    return Finding(level, shown, target, subject_of(kind, target), reason, *rest)
 
 
 def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
@@ -176,8 +170,8 @@ class Cause:
         self._subjects.add(finding.subject)
         if not self.hosts or self.hosts[-1] != host:
             self.hosts.append(host)
-        if finding.reason != self.reason:
-            self.reason = finding.cause[4]
+        if finding.reason != self.first.reason:
+            self.reason = _OF_MANY.get(finding.kind) or f"for example: {self.first.reason}"
         self._note(since)
 
     def merge(self, other: Cause) -> None:
@@ -256,6 +250,6 @@ def repairs(hosts: Sequence[Record], commands: Commands) -> Iterator[tuple[str, 
             yield f"{what} {several(len(names), 'host')}: {price}", command
 
 
-def several(count: int, noun: str) -> str:
+def several(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun."""
-    return f"{format(count, ',')} {noun if count == 1 else noun + 's'}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional, Sequence
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
 from ...module_utils._module import SETS
-from .values import rows, table, text
+from .values import rows, table, text, texts
 
 Record = dict[str, Any]
 
@@ -78,7 +78,8 @@ def build(
         "groups": list(groups),
         "status": status_of(record.steps, lines),
         "error": "\n".join(lines) or None,
-        "unreachable": record.unreachable,
+        "unreachable": bool(record.unreachable),
+        "no_connection": record.unreachable or None,
         "steps": record.steps,
         "warnings": record.warnings,
         "problems": mask(record.problems),
@@ -113,7 +114,7 @@ class _Record:
 
     def __init__(self) -> None:
         self.errors: list[str] = []
-        self.unreachable = False
+        self.unreachable = ""
         self.steps: list[Record] = []
         self.warnings: list[Record] = []
         self.problems: list[Any] = []
@@ -155,8 +156,8 @@ class _Record:
 
     def _fail(self, result: Mapping[str, Any]) -> None:
         if result.get("unreachable"):
-            self.unreachable = True
-            self.errors.append("unreachable: " + (text(result.get("msg")) or "the reason is unknown"))
+            self.unreachable = text(result.get("msg")) or "the reason is unknown"
+            self.errors.append(f"unreachable: {self.unreachable}")
         elif result.get("failed"):
             self.errors.append(text(result.get("msg")) or _NO_MESSAGE)
 
@@ -168,7 +169,7 @@ class _Record:
         reasons = {_key(row): text(row.get("reason")) for row in attachments}
         for place, row in enumerate(plan):
             target, step_class = text(row.get("target")), text(row.get("class"))
-            step = {
+            step: Record = {
                 "module": MODULES.get(text(row.get("section")), "cni_host"),
                 "kind": text(row.get("kind")),
                 "target": target,
@@ -177,8 +178,8 @@ class _Record:
             }
             if text(row.get("reason")):
                 step["reason"] = mask(text(row.get("reason")))
-            if reasons.get(target):
-                step["why"] = reasons[target]
+            codes = {"why": reasons.get(target), "lost": texts(row.get("lost"))}
+            step.update((key, value) for key, value in codes.items() if value)
             if place in diff:
                 step.update(before=mask(diff[place].get("before")), after=mask(diff[place].get("after")))
             self.steps.append(step)

@@ -15,7 +15,7 @@ from ...libcni.cache import cache_path
 from ..errors import HostError
 from ..firewall.chains import CHAIN, switched_backends
 from ..footprints.footprint import Footprint, Owner, SharedFootprints
-from ..footprints.object_kinds import phrases_of, summarize
+from ..footprints.object_kinds import Difference, kinds_of, phrases_of, summarize
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, look, same
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
@@ -282,7 +282,8 @@ class InPlaceSteps:
         action = partial(self._tell, drift.owner, note, way_out)
         step_class, lane = DISRUPTIVE if drift.diversions else SAFE, f"in place {drift.target}"
         reason = "; ".join([reason, *drift.diversions])
-        step = Step("repair", drift.target, step_class, before, after, action, reason, item, lane, ["put_back"])
+        more = (item, lane, ["put_back"], kinds_of(drift.lost))
+        step = Step("repair", drift.target, step_class, before, after, action, reason, *more)
         self._plan.add(step)
         self._steps.append((step, drift))
 
@@ -294,19 +295,20 @@ class InPlaceSteps:
             self.leave_additions(drift)
             obstacle = why_not(drift)
             if obstacle:
-                self.leave(drift.target, drift.reason, obstacle)
+                self.leave(drift.target, drift.reason, obstacle, drift.lost)
             elif drift.lost:
                 self.add(drift, drift.reason, drift.owner if drift.own else ("shared", drift.target))
 
     def leave_additions(self, drift: Drift) -> None:
         """Report what others have added: it is never removed."""
         if drift.additions:
-            self.leave(drift.target, summarize(drift.additions, drift.own), ADDED)
+            self.leave(drift.target, summarize(drift.additions, drift.own), ADDED, drift.additions)
 
-    def leave(self, target: str, reason: str, obstacle: str) -> None:
+    def leave(self, target: str, reason: str, obstacle: str, differences: Sequence[Difference]) -> None:
         """Report what is not put back."""
         states = {"drift": reason}, {"drift": reason, "left": obstacle}
-        self._plan.add(Step("repair", target, FOREIGN, *states, lambda: None, reason=f"{reason}; {obstacle}"))
+        reason, lost = f"{reason}; {obstacle}", kinds_of(differences)
+        self._plan.add(Step("repair", target, FOREIGN, *states, lambda: None, reason, lost=lost))
 
     def put_back(self) -> None:
         """Put back everything whose step was not left out. Errors are raised by the steps."""

@@ -329,6 +329,11 @@ def summarize(differences: Sequence[Difference], own: bool) -> str:
     return "; ".join(phrases[:_MANY] + ([f"and {more} more"] if more > 0 else []))
 
 
+def kinds_of(differences: Sequence[Difference]) -> List[str]:
+    """Return the kinds of the objects that differ, without mere consequences."""
+    return sorted({str(one.key[0]) for one in without_consequences(differences) or differences})
+
+
 def phrases_of(differences: Sequence[Difference], own: bool) -> List[str]:
     """Return one phrase for each object that is not only a consequence; the rules of one plugin are one.
 

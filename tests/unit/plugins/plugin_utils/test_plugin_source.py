@@ -78,8 +78,6 @@ def test_the_plugin_of_the_collection_is_made_once(monkeypatch):
         ({"src": "/", "version": "1.9.1"}, "bad_checksum"),
         ({"src": "a.tgz", "find": None}, "path_not_absolute"),
         ({"src": ""}, "no_source"),
-        ({"src": "", "version": "", "checksum": ""}, "no_source"),
-        ({"src": "", "find": None}, "no_source"),
     ],
 )
 def test_wrong_options_end_before_any_host_is_asked(options, code):

@@ -49,25 +49,26 @@ def test_hosts_with_the_same_difference_have_one_cause():
     assert shlex.split(cause.command[1]) == ["ansible-playbook", "podwire.cni.remediate", "--limit", "h0,h1,h2"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "reason"),
-    [
-        (
-            "eth0 has lost its address 10.1.0.2/24",
-            "eth0 has lost its address 10.9.0.77/24",
-            "eth0 has lost its address …",
-        ),
-        ("lost fd00::2/64", "lost fd00:1:2:3::ffff/64", "lost …"),
-        ("its sha256 is 0123456789abcdef", "its sha256 is fedcba9876543210", "its sha256 is …"),
-        ("veth1a2b3c4d is down", "vethffff0000 is down", "… is down"),
-    ],
-)
-def test_what_each_host_has_of_its_own_makes_no_causes_of_their_own(one, other, reason):
-    steps = [step(text, "repair", f"pods/c{index}/eth0") for index, text in enumerate((one, other))]
-    (cause,) = causes(drifted("a", steps[0]), drifted("b", steps[1]))
-    assert (cause.subject, cause.reason, cause.hosts) == ("attachment to pods", reason, ["a", "b"])
+@pytest.mark.parametrize("codes", [{"lost": ["addr"]}, {"lost": ["addr", "route"]}, {"why": "check"}])
+def test_reasons_of_one_code_have_one_cause_whatever_their_words(codes):
+    reasons = ("eth0 has lost its address 10.1.0.2/24", "fd00::2/64 is gone")
+
+    def record(host, index, codes):
+        key = {"network": "pods", "container_id": f"c{index}", "ifname": "eth0"}
+        action = {**step(reasons[index], "repair", f"pods/c{index}/eth0"), **codes}
+        return build(
+            host, {"attachments": {"actions": [action], "attachments": [{**key, "reason": codes.get("why")}]}}, {}
+        )
+
+    (cause,) = causes(record("a", 0, codes), record("b", 1, codes))
+    assert (cause.subject, cause.reason, cause.hosts) == (
+        "attachment to pods",
+        f"for example: {reasons[0]}",
+        ["a", "b"],
+    )
     # Alone, it is told in full.
-    assert causes(drifted("a", steps[0]))[0].reason == one
+    assert causes(record("a", 0, codes))[0].reason == reasons[0]
+    assert len(causes(record("a", 0, codes), record("b", 1, {"lost": ["rule"]}))) == 2
 
 
 @pytest.mark.parametrize(

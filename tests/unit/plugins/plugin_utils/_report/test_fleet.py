@@ -40,7 +40,7 @@ def test_the_schema_is_one_and_is_for_this_format():
     assert SCHEMA["properties"]["format"]["const"] == FORMAT
     assert {*CLEAN, "cut"} == set(SCHEMA["$defs"]["host"]["properties"])
     # What older releases did not write is not required.
-    assert set(SCHEMA["$defs"]["host"]["required"]) == set(CLEAN) - {"groups", "unreachable"}
+    assert set(SCHEMA["$defs"]["host"]["required"]) == set(CLEAN) - {"groups", "unreachable", "no_connection"}
     assert set(SCHEMA["properties"]) == set(module.fleet([CLEAN]))
     codes = SCHEMA["properties"]["hosts"]["items"]["properties"]["attention"]["items"]["properties"]["code"]
     assert codes["enum"] == list(CODES)
