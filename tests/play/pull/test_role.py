@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,21 @@ def test_the_configuration_is_complete(puller, tmp_path):
     assert set(configured["plain"]) == set(puller.config)
     assert [configured["plain"][key] for key in ("repository", "max_age")] == ["git@git.example:cni.git", 86400]
     assert [configured["mirror"][key] for key in ("repository", "max_age")] == ["fleet", 60]
+
+
+def test_a_key_ring_that_was_not_completed_is_made_by_the_next_run(tmp_path, monkeypatch):
+    place = Path("/var/lib/podwire/pull/keys")
+    place.mkdir(parents=True)
+    (tmp_path / "gpg").write_text(f"#!/bin/sh\nmkdir {tmp_path}/failed && exit 1; echo >$2/ring\n")
+    (tmp_path / "gpg").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    tasks = yaml.safe_load((ROLE / "tasks" / "keys.yml").read_text())
+    hosts = {"one": {"cni_pull_gpg_keys": "keys", "cni_pull_verify": "gpg"}}
+    try:
+        said = [run(tmp_path, tasks, hosts) for _run in "123"]
+        assert (place / "gnupg" / "ring").exists() and "failed=1" in said[0] and "changed=0" in said[2], said
+    finally:
+        shutil.rmtree(place.parent)
 
 
 def run(directory, tasks, hosts):

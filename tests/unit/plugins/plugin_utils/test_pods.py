@@ -82,10 +82,6 @@ def test_the_networks_of_an_annotation():
     assert "config" not in own
 
 
-def test_an_entry_without_an_annotation_has_its_own_network():
-    assert names(resolved({}, None, ifname="lan")) == [("pods", "lan", "pods")]
-
-
 def test_data_of_a_template_is_as_good_as_its_text():
     entry = resolved({NETWORKS: [{"name": "storage"}]}, {"manifests": [manifest("storage")]})
     assert names(entry)[1:] == [("storage", "net1", "default/storage")]
