@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from ..module_utils._host.json_text import parse_json
 from ..module_utils._host.problems import WARNING, Finding
-from ._conf.positions import Origin
+from ._conf.positions import origin_of
 from ._conf.yaml_text import values
 from .lans import REMEDY, SHARED, ranges_on_lans
 
@@ -43,9 +43,9 @@ class Neighbours:
 
 
 def _place(value: Any) -> Any:
-    """Return where a value was written, None if that is not known: what is read as JSON has no lines."""
-    origin = Origin.get_tag(value) if Origin is not None else None
-    return (origin.path, origin.line_num, origin.col_num) if origin and origin.line_num else None
+    """Return where a value was written, None if that is not known."""
+    origin = origin_of(value)
+    return (origin.path, origin.line_num, origin.col_num) if origin else None
 
 
 def _written(value: Any) -> Iterator[tuple[Place, str]]:

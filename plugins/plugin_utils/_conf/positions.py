@@ -135,26 +135,24 @@ class DataPositions:
 
     def find(self, pointer: Pointer, key: bool = False) -> Position:
         """Return line and column of the value at *pointer* (*key*: of its key), or of the nearest that has one."""
-        if Origin is None:
-            return UNKNOWN
         value = self._data
-        found = _origin(value)
+        found = origin_of(value)
         for part in pointer:
             try:
                 if isinstance(value, dict):
                     name = next(name for name in value if name == part)
                     value = value[part]
-                    found = (_origin(name) if key else _origin(value)) or _origin(value) or _origin(name) or found
+                    first, second = (name, value) if key else (value, name)
+                    found = origin_of(first) or origin_of(second) or found
                 else:
                     value = value[part]
-                    found = _origin(value) or found
+                    found = origin_of(value) or found
             except (StopIteration, LookupError, TypeError):
                 break
-        return found or UNKNOWN
+        return (found.line_num, found.col_num) if found else UNKNOWN
 
 
-def _origin(value: Any) -> Optional[Position]:
-    origin = Origin.get_tag(value)
-    if origin is None or not origin.line_num:
-        return None
-    return origin.line_num, origin.col_num
+def origin_of(value: Any) -> Any:
+    """Return where Ansible read a value, None if that is not known: what is read as JSON has no lines."""
+    origin = Origin.get_tag(value) if Origin is not None else None
+    return origin if origin and origin.line_num else None
