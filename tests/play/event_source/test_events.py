@@ -86,6 +86,9 @@ def test_every_kind_of_change_is_an_event(tmp_path, events):
         lambda: shutil.rmtree(net),
         net.mkdir,
         lambda: file.write_text("{}"),
+        lambda: (net / "b.conf").symlink_to(tmp_path / "b"),
+        lambda: (tmp_path / "b").write_text("{}"),
+        lambda: ((net / "pods").mkdir(), (net / "pods" / "c.conf").write_text("{}")),
     ]
     found = events(steps, paths=[str(net), str(bin_dir)])
     assert {event["cni"]["what"] for event in found} == {"files"}
@@ -95,6 +98,7 @@ def test_every_kind_of_change_is_an_event(tmp_path, events):
     assert changed[6] == {str(file), str(net / "20-a.conflist")}
     for number in (1, 2, 3, 4, 9):
         assert changed[number] == {str(file)}, number
+    assert changed[11:] == [{str(net / "b.conf")}, {str(net / "pods"), str(net / "pods" / "c.conf")}]
 
 
 def test_what_only_looks_like_a_change_is_none(tmp_path, looks):
@@ -108,7 +112,7 @@ def test_what_only_looks_like_a_change_is_none(tmp_path, looks):
         (tmp_path / ".a.new").write_text("{}")
         (tmp_path / "folder").mkdir()
         await asyncio.wait_for(queue.get(), 60)
-        (tmp_path / "folder" / "deep").write_text("")
+        (tmp_path / "folder" / ".deep").write_text("")
         await looks()
         task.cancel()
         return queue.empty()
@@ -157,10 +161,7 @@ def test_bad_arguments(args, says):
     ],
 )
 def test_the_filter(name, matters):
-    given = {
-        "cni": {"host": "a", "what": "files", "paths": [f"/etc/cni/net.d/{name}", "/etc/cni/net.d/x.txt"]},
-        "meta": {},
-    }
+    given = {"cni": {"host": "a", "what": "files", "paths": [f"/etc/cni/net.d/{name}", "/x.txt"]}, "meta": {}}
     told = only_files.main(given)
     assert told["cni"]["what"] == ("files" if matters else "others")
     assert told["cni"]["paths"] == ([f"/etc/cni/net.d/{name}"] if matters else [])

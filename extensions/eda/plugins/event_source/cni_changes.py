@@ -15,7 +15,7 @@ DOCUMENTATION = r"""
 short_description: Say when networks, plugins or packet filters of this host change
 description:
   - Looks at directories of the host on which ansible-rulebook runs, and sends an event when an entry is new, gone or
-    different. A directory may be removed and made again.
+    different, also in their folders, where the drop-ins of networks are. A directory may be removed and made again.
   - With O(firewall), sends an event when the rules of nftables change, as by a reload of firewalld or by iptables-nft.
   - Changes before the source starts are no events. Run a playbook once at the start if they matter.
 options:
@@ -55,14 +55,18 @@ def look(paths: list[str]) -> Seen:
     """Return each entry of the directories, and the directories themselves, with what changes when it changes."""
     found: Seen = {}
     for folder in paths:
-        for path in (folder, *_entries(folder)):
-            try:
-                status = os.lstat(path)
-            except OSError:
-                continue
-            inside = () if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            found[path] = (status.st_ino, status.st_mode, status.st_uid, status.st_gid, *inside)
+        inner = _entries(folder)
+        for path in (folder, *inner, *(path for name in inner if os.path.isdir(name) for path in _entries(name))):
+            # Of a link, and of what it leads to.
+            for status_of in (os.lstat, os.stat):
+                with contextlib.suppress(OSError):
+                    found[path] = (*found.get(path, ()), *_identity(status_of(path)))
     return found
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    inside = () if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_ino, status.st_mode, status.st_uid, status.st_gid, *inside)
 
 
 def _entries(folder: str) -> list[str]:
