@@ -41,7 +41,7 @@ _LONG_NAME = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 # The exceptions that reading a damaged archive raises.
 _DAMAGE = (tarfile.TarError, zlib.error, LZMAError, EOFError, ImportError, OSError, ValueError)
-_ZIP = b"PK\3\4"
+_OTHERS = (b"PK\3\4", b"\x28\xb5\x2f\xfd")
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 
 
@@ -225,7 +225,7 @@ class ArchiveSource:
 
     def _advice(self) -> str:
         self._file.seek(0)
-        if self._file.read(len(_ZIP)) == _ZIP:
+        if self._file.read(4) in _OTHERS:
             return "unpack it with ansible.builtin.unarchive, and set src to the directory"
         return "check that the file is complete"
 
@@ -282,8 +282,8 @@ def _unpacked(packed: BinaryIO) -> Any:
     head = packed.read(8)
     packed.seek(0)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
-    if head.startswith(_ZIP):
-        raise ValueError("it is a zip archive")
+    if head.startswith(_OTHERS):
+        raise ValueError("it is a zip archive, or compressed with zstd")
     if kind == "gz":
         import gzip
 

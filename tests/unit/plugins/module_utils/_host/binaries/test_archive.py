@@ -259,17 +259,16 @@ def test_a_truncated_archive_is_an_error_wherever_it_ends(write, packer, part):
 
 
 def test_what_is_no_archive_is_an_error(write, tmp_path):
-    with ArchiveSource(write(b"<html>not found</html>" * 100), "the page") as source, pytest.raises(
-        HostError
-    ) as caught:
+    with ArchiveSource(write(b"<html>" * 400), "the page") as source, pytest.raises(HostError) as caught:
         source.members()
     assert caught.value.code == "bad_source" and "the page" in caught.value.msg
     with pytest.raises(HostError, match="No such file"):
         ArchiveSource(str(tmp_path / "none"))
 
 
-def test_a_zip_archive_is_refused_with_advice(write):
-    with ArchiveSource(write(b"PK\3\4" + bytes(100))) as source, pytest.raises(HostError) as caught:
+@pytest.mark.parametrize("magic", [b"PK\3\4", b"\x28\xb5\x2f\xfd"])
+def test_a_zip_archive_and_zstd_are_refused_with_advice(write, magic):
+    with ArchiveSource(write(magic + bytes(1000))) as source, pytest.raises(HostError) as caught:
         source.members()
     assert caught.value.code == "bad_source" and "ansible.builtin.unarchive" in caught.value.msg
     assert "complete" not in caught.value.msg
