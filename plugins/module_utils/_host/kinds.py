@@ -165,7 +165,7 @@ def delegate_of(plugin: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the plugin that *plugin* runs instead of itself, an empty object for none."""
     delegate = object_of(plugin, "delegate")
     if text_of(plugin, "type") == "flannel":
-        delegate = {"type": "bridge", **delegate}
+        delegate = {"type": "bridge", "isGateway": True, **delegate}
         put_member(delegate, "ipam", {"type": HOST_LOCAL, **object_of(delegate, "ipam")})
     return delegate
 

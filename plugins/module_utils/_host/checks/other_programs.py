@@ -15,7 +15,7 @@ from ..commands import find_command, run_command
 from ..errors import HostError
 from ..firewall.chains import FAMILIES, LEGACY, NFT, dump_iptables
 from ..firewall.tools import FIREWALLD
-from ..kinds import bridge_of, forwards, object_of, set_or_default, text_of
+from ..kinds import bridge_of, delegate_of, forwards, object_of, set_or_default, text_of
 from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
 from ..processes import is_running
@@ -29,6 +29,7 @@ _ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
 _FORWARDING = {4: ("net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"), 6: ("net.ipv6.conf.all.forwarding",)}
 # What every interface of a container has in common, from the side of the host.
 _VETH = "veth0a1b2c3d"
+_VETHS = ("the host's ends of containers' interfaces (veth)", "veth*")
 # Conditions of [Match] on the host, which a file of this host is meant to meet.
 _ON_HOST = {"host", "virtualization", "kernelcommandline", "kernelversion", "architecture", "credential", "firmware"}
 _NOT_MANAGED = ("unmanaged", "connected (externally)", "unavailable")
@@ -54,6 +55,7 @@ class Assignment(NamedTuple):
 
 def later_obstacles(plugins: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
     """Yield what would end a network of *plugins*, each with the file or program that does it."""
+    plugins = [delegate_of(plugin) or plugin for plugin in plugins]
     links = list(_links(plugins))
     if links:
         yield from _networkd(links)
@@ -73,8 +75,9 @@ def _links(plugins: Sequence[Mapping[str, object]]) -> Iterator[HostLink]:
 
 def _families(plugins: Sequence[Mapping[str, object]]) -> Set[int]:
     """Return the IP versions that the host has to forward for a network."""
-    parts = [part for plugin in filter(forwards, plugins) for part in ranges_of(object_of(plugin, "ipam"))]
-    return {part.subnet.version for part in parts}
+    return {
+        part.subnet.version for plugin in filter(forwards, plugins) for part in ranges_of(object_of(plugin, "ipam"))
+    }
 
 
 # ---- managers of interfaces
@@ -88,9 +91,10 @@ def _networkd(links: Sequence[HostLink]) -> Iterator[Finding]:
     for link in links:
         path, found = next((row for row in settings if _matches(row[1], link)), ("", {}))
         if path and found.get(("link", "unmanaged"), ["no"])[-1].lower() not in ("yes", "true", "on", "1"):
-            text = f"systemd-networkd configures {_shown(link)}, and removes addresses, routes or its bridge from it"
+            shown, pattern = (link.name,) * 2 if link.kind == "bridge" else _VETHS
+            text = f"systemd-networkd configures {shown}, and removes addresses, routes or its bridge from it"
             remedy = (
-                f'write a file before it, such as /etc/systemd/network/05-cni.network, with "Name={_pattern(link)}" '
+                f'write a file before it, such as /etc/systemd/network/05-cni.network, with "Name={pattern}" '
                 'under [Match] and "Unmanaged=yes" under [Link], and run "networkctl reload"'
             )
             yield obstacle("taken_over", text, f"{path} is the first file whose [Match] has it", remedy, WARNING, path)
@@ -151,14 +155,6 @@ def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
         )
         shown = ", ".join(f"{name} is {states[name]}" for name in taken[:3])
         yield obstacle("taken_over", text, f"nmcli says that {shown}", remedy, WARNING)
-
-
-def _shown(link: HostLink) -> str:
-    return link.name if link.kind == "bridge" else "the host's ends of containers' interfaces (veth)"
-
-
-def _pattern(link: HostLink) -> str:
-    return link.name if link.kind == "bridge" else "veth*"
 
 
 # ---- sysctl files

@@ -42,6 +42,7 @@ def told(*plugins):
     return [(entry.code, entry.level) for entry in other_programs.later_obstacles(plugins)]
 
 
+@pytest.mark.parametrize("network", [BRIDGE, {"type": "flannel", "delegate": {"hairpinMode": True}}])
 @pytest.mark.parametrize(
     ("match", "taken"),
     [
@@ -63,9 +64,9 @@ def told(*plugins):
         ("# Name=*", []),
     ],
 )
-def test_systemd_networkd_takes_what_its_match_has(files, match, taken):
+def test_systemd_networkd_takes_what_its_match_has(files, network, match, taken):
     root = files({"usr/systemd/network/90-all.network": f"[Match]\n{match}\n[Network]\nDHCP=yes\n"})
-    found = list(other_programs.later_obstacles([BRIDGE]))
+    found = list(other_programs.later_obstacles([network]))
     assert [entry.code for entry in found] == ["taken_over"] * len(taken)
     for entry, name in zip(found, taken):
         assert name in entry.what
