@@ -43,8 +43,10 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
     return all_of([answer for answer, _texts in answers])
 
 
-def _in_words(found: Finding) -> str:
-    return f"{found.what} ({found.evidence}); {found.remedy}" if found.evidence not in found.what else found.message
+def _in_words(finding: Finding) -> str:
+    # What a runtime has answered is in the text of not_loaded.
+    shown = f" ({finding.evidence})" if finding.evidence and finding.code != "not_loaded" else ""
+    return finding._replace(what=finding.what + shown).message
 
 
 def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:

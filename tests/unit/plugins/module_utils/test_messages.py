@@ -37,7 +37,6 @@ SAME = {"str", "strip", "rstrip", "lstrip", "lower", "upper", "casefold", "get"}
 # path -> why it may: the text is not ours, or nothing is decided.
 OTHERS = {
     "plugin_utils/_conf/wording.py": "jsonschema names a missing key in its message only",
-    "plugin_utils/_report/findings.py": "a sentence of several hosts is shown once, without the names in it",
 }
 
 
