@@ -113,7 +113,7 @@ class ActionModule(ActionBase):
         if compare:
             said["worse"] = worse(folder.read_record(self._path, record["host"]), record, known or [])
         said["path"] = folder.write_record(self._path, record)
-        attention = [message for _code, message in fleet.reasons_of(record, record["time"], fleet.MAX_AGE)]
+        attention = [message for _code, message, *_problem in fleet.reasons_of(record, record["time"], fleet.MAX_AGE)]
         said.update({key: record[key] for key in RETURNED}, summary=summary_of(record, attention))
         return {**said, "problems": problems_of(record)}, record
 

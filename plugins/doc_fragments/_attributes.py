@@ -18,7 +18,7 @@ _ALWAYS = """\
 
 
 class ModuleDocFragment:
-    DOCUMENTATION = f"""
+    DOCUMENTATION: str = f"""
 attributes:
   check_mode:
     support: full
@@ -34,7 +34,7 @@ attributes:
       - Secrets are masked. See C(docs/how-it-works.md) for how secrets are recognised.
 {_ALWAYS}"""
 
-    INFO = f"""
+    INFO: str = f"""
 attributes:
   check_mode:
     support: full

@@ -74,9 +74,7 @@ def problems_of(path: str) -> list[Finding]:
     if is_network(document):
         found = _network(path, text)
         if is_in_directory and name == path:
-            text = (
-                "no runtime reads a file with this name; give it the extension .conflist, or .conf for a single plugin"
-            )
+            text = "no runtime reads a file with this name; give it the extension .conflist, or .conf for one plugin"
             found.append(Finding(WARNING, "unread_file", text, file=path))
         return found
     return _manifests(path, text) if "cniVersion" in text or KIND in text else []

@@ -29,13 +29,13 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_690),
+    Part("plugins", "plugins/*", 42_000, 55_689),
     Part("_host", "plugins/module_utils/_host/*", 21_000, 33_203),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_333),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_332),
     Part("docs", "docs/*", 15_000),
 )
 # The tests of a line, and how many there are today.

@@ -222,9 +222,7 @@ class CheckedDropIns:
 
     def _file(self, given: Any, where: str) -> str:
         if not isinstance(given, dict):
-            self._error(
-                where, "a drop-in is a mapping such as {'file': '10-tuning.conf', 'plugin': {'type': 'tuning'}}"
-            )
+            self._error(where, "a drop-in is a mapping, such as {'file': '10-sbr.conf', 'plugin': {'type': 'sbr'}}")
             return ""
         for text in unsupported(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
             self._error(where, text)

@@ -143,7 +143,8 @@ def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
         # It is a step, too.
         if code != LOST:
             words = CODES[code].removeprefix("with ").removeprefix("a ").removeprefix("an ")
-            yield Finding(ATTENTION, code, "", words[:1].upper() + words[1:], reason["message"])
+            subject, problem = words[:1].upper() + words[1:], text(reason.get("problem"))
+            yield Finding(ATTENTION, code, "", subject, reason["message"], code=problem)
 
 
 class Cause:

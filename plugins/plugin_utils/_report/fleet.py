@@ -65,9 +65,7 @@ def check(value: Any) -> Record:
     if not isinstance(value, dict):
         raise BadRecord("it is not a host record, which is a mapping")
     if value.get("format") != FORMAT:
-        raise BadRecord(
-            f"its format is {value.get('format')!r:.40}, but this release of podwire.cni reads format {FORMAT}"
-        )
+        raise BadRecord(f"its format is {value.get('format')!r:.40}, and this podwire.cni reads format {FORMAT}")
     for key, kind in _KEYS.items():
         if key not in value or not isinstance(value[key], kind):
             raise BadRecord(f"it is not a host record: {key!r} is missing, or of another type")
@@ -105,11 +103,11 @@ def fleet(
         # Until then, another run may have it in its inventory.
         if file and _is_stale(host, time, max_age):
             host = build(host["host"], {}, {}, time=host["time"])
-            found = [(GONE, f"last inspected on {host['time']}; if it is gone for good, remove {file}")]
+            found: list[Any] = [(GONE, f"last inspected on {host['time']}; if it is gone for good, remove {file}")]
         else:
             found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
         ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
-        hosts[index] = {**host, "attention": [{"code": code, "message": message} for code, message in ranked]}
+        hosts[index] = {**host, "attention": [dict(zip(("code", "message", "problem"), reason)) for reason in ranked]}
     statuses = {host["status"] for host in hosts}
     return {
         "format": FORMAT,
@@ -204,13 +202,13 @@ def _networks_of(host: Record) -> HostNetworks:
     return HostNetworks(host["host"], texts(host.get("groups")), table(host["info"]), changed)
 
 
-def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str, str]]:
-    """Yield code and message of each reason why a host needs attention."""
+def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str, ...]]:
+    """Yield code and message of each reason why a host needs attention, and the code and place of a problem."""
     info = table(record["info"])
     if record["confirmed"] is False:
         obstacles = [row for row in rows(table(info.get("readiness")).get("obstacles")) if row.get("level") == "error"]
         for row in obstacles or [{"message": "a runtime has not loaded its network"}]:
-            yield NOT_READY, text(row.get("message"))
+            yield NOT_READY, text(row.get("message")), _problem(row)
     for step in record["steps"]:
         # What another owner has added (leave) works; what a runtime's container has lost does not.
         if step["class"] == FOREIGN and step.get("kind") == "repair":
@@ -224,7 +222,7 @@ def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str,
             if problem.get("level") != "info":
                 yield VULNERABLE, text(problem.get("vulnerability")) or text(problem.get("message"))
         elif problem.get("level") == "error":
-            yield PROBLEM, text(problem.get("message"))
+            yield PROBLEM, text(problem.get("message")), _problem(problem)
     leaks = leaks_of(record)
     if leaks:
         yield LEAKS, f"{leaks} leak{'' if leaks == 1 else 's'} of dead containers"
@@ -234,6 +232,10 @@ def reasons_of(record: Record, time: str, max_age: float) -> Iterator[tuple[str,
         yield CUT, f"its record was too large or not valid; values that were left out or shortened: {fields}"
     if _is_stale(record, time, max_age):
         yield STALE, f"last inspected on {record['time']}"
+
+
+def _problem(row: Mapping[str, Any]) -> str:
+    return " ".join(text(row.get(key)) for key in ("code", "file", "pointer") if row.get(key))
 
 
 def _is_stale(record: Record, time: str, max_age: float) -> bool:

@@ -90,8 +90,8 @@ def test_a_host_counts_once_and_what_it_has_several_times_is_counted():
     assert (cause.hosts, cause.count) == (["a"], 4)
 
 
-def not_ready(host, *steps, **more):
-    obstacles = [{"level": "error", "code": "no_network", "message": "loads no network"}]
+def not_ready(host, *steps, says="loads no network", **more):
+    obstacles = [{"level": "error", "code": "no_network", "message": says}]
     info = {"readiness": {"ready": False, "obstacles": obstacles}, **more}
     return build(host, {"networks": {"actions": list(steps)}}, info)
 
@@ -187,11 +187,12 @@ def test_a_merged_cause_is_as_old_as_its_oldest_part():
     assert [cause.since for cause in causes(record, since=since)] == ["2026-11-01"]
 
 
-def test_hosts_that_cannot_be_reached_have_one_cause():
-    records = [unreachable(name, f"ssh: connect to host {name} port 22: timed out") for name in ("web1", "web2")]
-    (cause,) = causes(*records)
+def test_hosts_have_one_cause_whatever_they_say_of_themselves():
+    away = "ssh: connect to host {} port 22: timed out"
+    (cause,) = causes(*(unreachable(name, away.format(name)) for name in ("web1", "web2")))
     assert (cause.subject, cause.reason) == ("Unreachable", "ssh: connect to the host port 22: timed out")
     assert cause.command == ("Inspect again", "ansible-playbook podwire.cni.drift --limit web1,web2")
+    assert [cause.hosts for cause in causes(not_ready("a", says="a has"), not_ready("b", says="b has"))] == [["a", "b"]]
 
 
 def test_a_cause_is_as_old_as_its_oldest_finding():
