@@ -1,9 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Prints how many lines each part of the collection has, and fails if one has more than it may.
 
-A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it. There
-were two exceptions. Experiments in a copy of the host, without which "ready" was not the truth; and what operators and
-real repositories wanted to be told: classes by effect, comparison of hosts, one line a host, templates in linted files.
+A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it.
 """
 
 from __future__ import annotations
@@ -38,6 +36,24 @@ PARTS = (
     Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_332),
     Part("docs", "docs/*", 15_000),
 )
+# What the rooms of _host were meant to have, and have.
+ROOMS = {
+    "attachments": (3_613, 5_430),
+    "binaries": (2_110, 2_485),
+    "checks": (1_030, 1_736),
+    "containers": (1_192, 1_208),
+    "firewall": (842, 1_617),
+    "footprints": (1_127, 1_964),
+    "garbage": (947, 1_316),
+    "host": (600, 733),
+    "info": (560, 561),
+    "kernel": (957, 1_003),
+    "networks": (1_060, 2_524),
+    "runtimes": (2_760, 4_259),
+    "trials": (1_714, 3_931),
+}
+HOST = "plugins/module_utils/_host"
+BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_140
 
@@ -54,7 +70,8 @@ def lines(pattern: str, excluded: str = "") -> int:
 def main() -> int:
     # What is tested here.
     code = sum(lines(f"{folder}/*") for folder in ("plugins", "conformance", "examples"))
-    rows = [(part.name, lines(part.pattern, part.excluded), part.budget, part.limit or part.budget) for part in PARTS]
+    parts = [*PARTS, BASE, *(Part(f"  {room}", f"{HOST}/{room}/*", *most) for room, most in ROOMS.items())]
+    rows = [(part.name, lines(part.pattern, part.excluded), part.budget, part.limit or part.budget) for part in parts]
     rows.append(("tests", lines("tests/*"), int(TESTS * code), TESTS_LIMIT))
     print(f"{'part':14}{'lines':>8}{'budget':>8}{'limit':>8}")
     for name, count, budget, limit in rows:

@@ -104,10 +104,6 @@ def test_what_is_found(text, expected):
     assert words(prose.of_markdown(text)) == expected
 
 
-def test_text_after_code_is_read():
-    assert words(prose.of_markdown("```\nanew\n```\nanew\n\n`anew` anew")) == [(4, "anew"), (6, "anew")]
-
-
 def test_documentation_of_a_module():
     assert words(prose.of_python(MODULE)) == [(7, "anew"), (17, "mended")]
 
