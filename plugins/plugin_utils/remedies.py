@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable
+
+from ._conf.spelling import meant
 
 
 def jsonschema_needed(what: str, reason: object) -> str:
@@ -20,11 +21,9 @@ def jsonschema_needed(what: str, reason: object) -> str:
 
 def unsupported(names: Iterable[object], known: Iterable[str], module: str = "", section: str = "") -> list[str]:
     """Return a sentence about those of *names* that are not among the *known* options, in Ansible's words."""
-    options, unknown = sorted(known), []
-    for name in names:
-        if name not in options:
-            near = difflib.get_close_matches(str(name), options, 1)
-            unknown.append(f"{section}{name}" + (f" (did you mean {section}{near[0]}?)" if near else ""))
+    options = sorted(known)
+    near = {str(name): meant(str(name), options) for name in names if name not in options}
+    unknown = [f"{section}{name}" + (f" (did you mean {section}{near[name]}?)" if near[name] else "") for name in near]
     of = f" for (podwire.cni.{module}) module" if module else ""
     told = f"Unsupported parameters{of}: {', '.join(unknown)}. Supported parameters include: {', '.join(options)}"
     return [told] if unknown else []

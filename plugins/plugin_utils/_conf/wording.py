@@ -20,14 +20,14 @@ _KINDS = {
 }
 _FLAGS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
 _RULES = {
-    "minItems": "it must have at least %s entries",
-    "maxItems": "it may have %s entries at most",
-    "minLength": "it must have at least %s characters",
-    "maxLength": "it may have %s characters at most",
-    "minimum": "the minimum is %s",
-    "maximum": "the maximum is %s",
-    "exclusiveMinimum": "it must be more than %s",
-    "pattern": "it must match %s",
+    "minItems": ("it must have at least", " entries"),
+    "maxItems": ("it may have", " entries at most"),
+    "minLength": ("it must have at least", " characters"),
+    "maxLength": ("it may have", " characters at most"),
+    "minimum": ("the minimum is", ""),
+    "maximum": ("the maximum is", ""),
+    "exclusiveMinimum": ("it must be more than", ""),
+    "pattern": ("it must match", ""),
 }
 
 
@@ -81,7 +81,8 @@ def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
     elif keyword in ("minItems", "minLength") and rule == 1:
         yield "it must not be empty"
     else:
-        yield _RULES[keyword] % (rule,) if keyword in _RULES else f"it breaks the rule {keyword!r}"
+        before, after = _RULES.get(keyword, ("it breaks the rule", ""))
+        yield f"{before} {rule if keyword in _RULES else repr(keyword)}{after}"
     yield from _example(schema)
 
 

@@ -26,6 +26,6 @@ def test_unknown_options_are_refused_in_the_words_of_ansible_with_did_you_mean()
     text = "Unsupported parameters for (podwire.cni.cni_plugins) module: sorce (did you mean source?), zzz, 1. "
     text += "Supported parameters include: source, src"
     assert unsupported(["sorce", "zzz", 1], ("src", "source"), "cni_plugins") == [text]
-    assert unsupported(["nme"], ("name",), section="netns.") == [
-        "Unsupported parameters: netns.nme (did you mean netns.name?). Supported parameters include: name"
+    assert unsupported(["nmae"], ("name",), section="netns.") == [
+        "Unsupported parameters: netns.nmae (did you mean netns.name?). Supported parameters include: name"
     ]
