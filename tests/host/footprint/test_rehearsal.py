@@ -391,7 +391,7 @@ def test_the_recorded_and_the_rehearsed_footprint_are_equal(owned):
     for container in site.containers:
         one, recorded = found.drifts.of(tuple(container.key)), container.footprint()
         drifted = Drift(tuple(container.key), recorded, container.path)
-        compare(found.drifts.look, drifted)
+        compare(found.drifts.reading, drifted)
         assert drifted.differences == []
         assert {key: value.value for key, value in one.footprint.host.items() if key[0] != "link"} == {
             key: value.value for key, value in recorded.host.items() if key[0] != "link"

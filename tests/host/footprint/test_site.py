@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import state
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_look
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_spaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
@@ -110,7 +110,7 @@ def test_an_untouched_site_is_not_reported(attached, generation):
     wanted = state.wanted_keys(container.path, footprints)
     with Visitor(site) as visitor:
         for _look in range(LOOKS):
-            look = read_look(wanted, [Netns(container.path)])
+            look = read_spaces(wanted, [Netns(container.path)])
             for place, footprint in zip((container.path, "", ""), footprints):
                 drift = state.Drift(container.key, footprint, place)
                 state.compare(look, drift)

@@ -16,7 +16,7 @@ from ..firewall.chains import CHAIN, LEGACY, NFT, NFTABLES
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
 from ..footprints.footprint import Footprint, Objects
 from ..footprints.object_kinds import HOST
-from ..footprints.state import Look, other_end
+from ..footprints.state import Reading, other_end
 from ..kernel.objects import KernelObject, ObjectKey
 from ..kinds import member_of
 from ..netlink import MAIN_TABLE, UNICAST
@@ -38,7 +38,7 @@ def made_rules(attached: Attached) -> List[str]:
     return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
 
 
-def deduce(attached: Attached, identity: Mapping[str, Any], look: Look) -> Footprint:
+def deduce(attached: Attached, identity: Mapping[str, Any], look: Reading) -> Footprint:
     """Return what the result of an ADD implies. *look* has its namespace, and the firewall if it has rules."""
     deduction = _Deduction(attached, look)
     host = {**dict(deduction.on_host()), **dict(deduction.rules())}
@@ -50,7 +50,7 @@ def _objects(known: Iterable[Tuple[ObjectKey, Any]]) -> Objects:
 
 
 class _Deduction:
-    def __init__(self, attached: Attached, look: Look) -> None:
+    def __init__(self, attached: Attached, look: Reading) -> None:
         self._attached = attached
         self._ifname = attached.key.ifname
         self._look = look

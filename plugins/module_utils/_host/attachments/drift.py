@@ -16,7 +16,7 @@ from ..errors import HostError
 from ..firewall.chains import CHAIN, switched_backends
 from ..footprints.footprint import Footprint, Owner, SharedFootprints
 from ..footprints.object_kinds import Difference, kinds_of, phrases_of, summarize
-from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, compare, note_order, read_look, wanted_keys
+from ..footprints.state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read_spaces, wanted_keys
 from ..netns import Netns, look, same
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .attached import Attached
@@ -63,7 +63,7 @@ class Drifts:
     """What attachments and their networks need, and what of it has drifted: ``by_owner``.
 
     ``order``: that of the rules in chains. ``problems``: sentences about what could not be read, so that drift of it
-    goes undetected. ``damages``: sentences about records that could not be used. ``look``: what was read.
+    goes undetected. ``damages``: sentences about records that could not be used. ``reading``: what was read.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Drifts:
         rehearse: Optional[Rehearse] = None,
     ) -> None:
         self.by_owner: Dict[Owner, Drift] = {}
-        self.look = Look({})
+        self.reading = Reading({})
         self.order: Dict[Tuple[Any, ...], List[str]] = {}
         self.problems: List[str] = []
         self.damages: List[str] = []
@@ -116,11 +116,11 @@ class Drifts:
         unknown = self._unknown(missing)
         if unknown:
             self._rehearse_all(unknown)
-        look = self.look = self._read()
+        reading = self.reading = self._read()
         if self._rehearsed:
-            self._take_rehearsed(look, missing)
-        self._deduce(look)
-        self._compare(look)
+            self._take_rehearsed(reading, missing)
+        self._deduce(reading)
+        self._compare(reading)
         self._tell_damages()
 
     # ---- what they need
@@ -153,7 +153,7 @@ class Drifts:
             else:
                 self._rehearsed[key] = outcome
 
-    def _read(self) -> Look:
+    def _read(self) -> Reading:
         """Read what all of it is about."""
         drifts = self.by_owner
         footprints = [(drift.netns, drift.footprint) for drift in drifts.values()]
@@ -175,9 +175,9 @@ class Drifts:
             for present in deduced:
                 wanted.setdefault(present.attached.netns, [])
         namespaces = {present.attached.netns: present.identity for present in self._present.values()}
-        return read_look(wanted, [Netns(path, identity) for path, identity in namespaces.items()])
+        return read_spaces(wanted, [Netns(path, identity) for path, identity in namespaces.items()])
 
-    def _take_rehearsed(self, look: Look, missing: Sequence[Owner]) -> None:
+    def _take_rehearsed(self, reading: Reading, missing: Sequence[Owner]) -> None:
         from ..footprints.rehearsed import order_rules, shared_by
 
         drifts = self.by_owner
@@ -185,32 +185,32 @@ class Drifts:
         for key in newest:
             present, rehearsed = self._present[key], self._rehearsed[key]
             if key not in drifts:
-                host = rehearsed.settled(rehearsed.owned.get(tuple(key), {}), look, "")
-                inside = rehearsed.settled(rehearsed.inside, look, present.attached.netns)
+                host = rehearsed.settled(rehearsed.owned.get(tuple(key), {}), reading, "")
+                inside = rehearsed.settled(rehearsed.inside, reading, present.attached.netns)
                 footprint = Footprint(host, inside, present.identity)
                 drifts[key] = Drift(key, footprint, present.attached.netns, REHEARSED, rehearsed.partly)
-        for owner, objects in shared_by([self._rehearsed[key] for key in newest], look).items():
+        for owner, objects in shared_by([self._rehearsed[key] for key in newest], reading).items():
             if owner in missing:
                 drifts.setdefault(owner, Drift(owner, Footprint(objects), "", REHEARSED))
-        self.order.update(order_rules(look, [add.order for add in self._rehearsed.values()]))
+        self.order.update(order_rules(reading, [add.order for add in self._rehearsed.values()]))
 
-    def _deduce(self, look: Look) -> None:
+    def _deduce(self, reading: Reading) -> None:
         for key, present in self._present.items():
-            if key not in self.by_owner and present.attached.netns in look.spaces:
+            if key not in self.by_owner and present.attached.netns in reading.spaces:
                 from .deduce import deduce
 
                 why = self._obstacles.get(key, "its ADD was not recorded")
-                footprint = deduce(present.attached, present.identity, look)
+                footprint = deduce(present.attached, present.identity, reading)
                 self.by_owner[key] = Drift(key, footprint, present.attached.netns, DEDUCED, why)
 
     # ---- how it differs
 
-    def _compare(self, look: Look) -> None:
+    def _compare(self, reading: Reading) -> None:
         drifts = self.by_owner.values()
-        note_order(look, self.order, [drift.footprint for drift in drifts])
-        look.switched = switched_backends(key for drift in drifts if drift.own for key in drift.footprint.host)
+        note_order(reading, self.order, [drift.footprint for drift in drifts])
+        reading.switched = switched_backends(key for drift in drifts if drift.own for key in drift.footprint.host)
         for drift in drifts:
-            compare(look, drift)
+            compare(reading, drift)
         self.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
 
     def _tell_damages(self) -> None:

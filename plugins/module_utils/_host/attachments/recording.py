@@ -30,7 +30,7 @@ from ..footprints.recorder import (
     read_unusual,
     record_footprints,
 )
-from ..footprints.state import LeaseStore, Look
+from ..footprints.state import LeaseStore, Reading
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of, tuned_sysctls
@@ -97,7 +97,7 @@ class Recording(AddWatch):
     def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
         self._store = AttachmentStore(cache_dir)
         self._plan = plan
-        self._before: Optional[Look] = None
+        self._before: Optional[Reading] = None
         # What was read, and of which namespace.
         self._inside: Dict[Key, Tuple[State, Optional[Mapping[str, Any]]]] = {}
         self._done: Dict[Key, Attached] = {}
@@ -117,7 +117,7 @@ class Recording(AddWatch):
         if self._before is not None:
             self._read_before([outcome for outcome in made if outcome.todo == ADD])
 
-    def _host_before(self, made: Sequence[Outcome]) -> Look:
+    def _host_before(self, made: Sequence[Outcome]) -> Reading:
         """Return the state of the host without what the attachments that are made again have there."""
         before = read_host(self._stores)
         renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
@@ -126,7 +126,7 @@ class Recording(AddWatch):
                 before.leave_out(attached.footprint.host if attached.footprint is not None else ())
             # Without a footprint, only the form of leases and of plugins' rules tells what its first ADD made.
             parties = [party_of(attached, None) for attached in renewed if attached.footprint is None]
-            nothing = Look({HOST: {}}, FoundChains())
+            nothing = Reading({HOST: {}}, FoundChains())
             owners = Attribution({}, parties).owners(changes_on_host(nothing, before, {}), shared=False)
             before.leave_out([key for key in owners if key[0] == LEASE or is_of_plugins(key)])
         return before
@@ -200,7 +200,7 @@ class Recording(AddWatch):
             self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
             self._try(lambda: self._compare(before, read_host(self._stores)))
 
-    def _compare(self, before: Look, after: Look) -> None:
+    def _compare(self, before: Reading, after: Reading) -> None:
         """Report what the host has lost, and write the footprints of attachments, and of what they share."""
         lost = lost_connections(before.spaces[HOST], after.spaces[HOST])
         if lost:

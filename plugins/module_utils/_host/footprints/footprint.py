@@ -72,8 +72,8 @@ class SharedFootprints:
 def rows_of(objects: Objects) -> List[List[Any]]:
     """Return objects as data for JSON."""
     return [
-        [list(key), one.value, base64.b64encode(one.raw).decode("ascii"), one.ifindex, list(one.peer)]
-        for key, one in objects.items()
+        [list(key), entry.value, base64.b64encode(entry.raw).decode("ascii"), entry.ifindex, list(entry.peer)]
+        for key, entry in objects.items()
     ]
 
 

@@ -75,7 +75,7 @@ def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Need]:
     return []
 
 
-def _has_changed(_one: Difference) -> List[str]:
+def _has_changed(_difference: Difference) -> List[str]:
     return ["has changed"]
 
 
@@ -176,24 +176,24 @@ def _is_same_link(space: str, was: Any, now: Any) -> bool:
 # ---- what has changed
 
 
-def _changes_of_link(one: Difference) -> List[str]:
-    was, now = dict(one.now, **one.was), one.now
-    flipped = was["flags"] ^ now["flags"] if is_whole(one.was) else was["flags"] & ~now["flags"]
-    found = [f"is {'up' if now['flags'] & UP else 'down'}"] if flipped & UP else []
-    found += [f"has {text} {'on' if now['flags'] & flag else 'off'}" for flag, text in _FLAGS if flipped & flag]
+def _changes_of_link(difference: Difference) -> List[str]:
+    was, now = dict(difference.now, **difference.was), difference.now
+    flipped = was["flags"] ^ now["flags"] if is_whole(difference.was) else was["flags"] & ~now["flags"]
+    phrases = [f"is {'up' if now['flags'] & UP else 'down'}"] if flipped & UP else []
+    phrases += [f"has {text} {'on' if now['flags'] & flag else 'off'}" for flag, text in _FLAGS if flipped & flag]
     if was["master"] != now["master"] and not now["master"]:
-        found.append(f"is no longer a port of {was['master']}")
+        phrases.append(f"is no longer a port of {was['master']}")
     elif was["master"] != now["master"]:
-        found.append(f"is a port of {now['master']}{' instead of ' if was['master'] else ''}{was['master']}")
+        phrases.append(f"is a port of {now['master']}{' instead of ' if was['master'] else ''}{was['master']}")
     for name, text in _SETTINGS:
-        if was[name] != now[name] and not follows(one.space, name, was):
+        if was[name] != now[name] and not follows(difference.space, name, was):
             values = (text_of_mac(value[name]) if name == "mac" else value[name] for value in (now, was))
-            found.append("has the {} {} instead of {}".format(text, *values))
+            phrases.append("has the {} {} instead of {}".format(text, *values))
     if was["data"] != now["data"]:
-        found.append("has other settings")
+        phrases.append("has other settings")
     if was["port"] != now["port"] and was["master"] == now["master"]:
-        found.append(f"has other settings as a port of {was['master']}")
-    return found or _has_changed(one)
+        phrases.append(f"has other settings as a port of {was['master']}")
+    return phrases or _has_changed(difference)
 
 
 # ---- the table
@@ -247,7 +247,7 @@ KINDS: Dict[str, ObjectKind] = {
     LEASE: ObjectKind(
         lambda key, _value: f"lease of {key[3]} in {key[1]}/{key[2]}",
         needs=_needs_nothing,
-        changed=lambda _one: ["belongs to another container"],
+        changed=lambda _difference: ["belongs to another container"],
         in_kernel=False,
     ),
     # A table's comment cannot be changed, and nft 1.0 does not show it.
@@ -261,7 +261,7 @@ KINDS: Dict[str, ObjectKind] = {
     SWITCH: ObjectKind(
         lambda _key, _value: "backend of its rules",
         needs=_needs_nothing,
-        changed=lambda one: [f"was {one.was}, and is now {one.now}"],
+        changed=lambda difference: [f"was {difference.was}, and is now {difference.now}"],
         in_kernel=False,
     ),
 }
@@ -301,22 +301,23 @@ def is_default_rule(key: ObjectKey) -> bool:
 
 def without_consequences(differences: Sequence[Difference]) -> List[Difference]:
     """Leave out what is gone only because something else is: what was on a lost interface, or in a lost chain."""
-    gone = {place for one in differences for place in _gone_with(one)}
-    return [one for one in differences if not any((one.space, place) in gone for place in _kind(one).needs(*one[1:3]))]
+    gone = {place for difference in differences for place in _gone_with(difference)}
+    return [
+        difference
+        for difference in differences
+        if not any((difference.space, place) in gone for place in KINDS[str(difference.key[0])].needs(*difference[1:3]))
+    ]
 
 
-def _gone_with(one: Difference) -> Iterator[Tuple[str, Need]]:
+def _gone_with(difference: Difference) -> Iterator[Tuple[str, Need]]:
     """Yield what is gone with an object: its key, the ``source`` of routes, an interface that was ``up``."""
-    if one.now is None:
-        yield one.space, one.key
-        if one.key[0] == "addr":
-            yield one.space, ("source", one.key[2])
-    elif one.key[0] == LINK and one.was is not None and one.was["flags"] & ~one.now["flags"] & UP:
-        yield one.space, ("up", one.key[1])
-
-
-def _kind(difference: Difference) -> ObjectKind:
-    return KINDS[str(difference.key[0])]
+    space, key, was, now, _foreign = difference
+    if now is None:
+        yield space, key
+        if key[0] == "addr":
+            yield space, ("source", key[2])
+    elif key[0] == LINK and was is not None and was["flags"] & ~now["flags"] & UP:
+        yield space, ("up", key[1])
 
 
 # ---- in words
@@ -331,7 +332,7 @@ def summarize(differences: Sequence[Difference], own: bool) -> str:
 
 def kinds_of(differences: Sequence[Difference]) -> List[str]:
     """Return the kinds of the objects that differ, without mere consequences."""
-    return sorted({str(one.key[0]) for one in without_consequences(differences) or differences})
+    return sorted({str(difference.key[0]) for difference in without_consequences(differences)})
 
 
 def phrases_of(differences: Sequence[Difference], own: bool) -> List[str]:
@@ -339,24 +340,26 @@ def phrases_of(differences: Sequence[Difference], own: bool) -> List[str]:
 
     Phrases have no full stop, such as "the address 10.88.0.2/16 on eth0 is gone".
     """
-    phrases = (phrase for one in without_consequences(differences) or differences for phrase in _phrases(one, own))
+    phrases = (phrase for difference in without_consequences(differences) for phrase in _phrases(difference, own))
     return list(dict.fromkeys(phrases))
 
 
-def _phrases(one: Difference, own: bool) -> List[str]:
-    whose = "host's " if _kind(one).in_kernel and one.space == HOST else ""
-    name = f"the {whose}{_kind(one).name(one.key, one.was if one.was is not None else one.now)}"
-    if own and one.key[0] in IN_FIREWALL and one.was is not None and one.now != MISPLACED:
-        text = " ".join(map(str, one.key[3:]))
+def _phrases(difference: Difference, own: bool) -> List[str]:
+    space, key, was, now, foreign = difference
+    kind = KINDS[str(key[0])]
+    whose = "host's " if kind.in_kernel and space == HOST else ""
+    name = f"the {whose}{kind.name(key, now if was is None else was)}"
+    if own and key[0] in IN_FIREWALL and was is not None and now != MISPLACED:
+        text = " ".join(map(str, key[3:]))
         phrases = (phrase for pattern, phrase in _OWN_RULES if pattern.search(text))
-        return [next(phrases, f"{name} {'is gone' if one.now is None else 'has changed'}")]
-    if one.was is None:
-        return [f"{name} was added"] if one.foreign else [f"{name}, which the ADD removed, is back"]
-    if one.now is None:
+        return [next(phrases, f"{name} {'is gone' if now is None else 'has changed'}")]
+    if was is None:
+        return [f"{name} was added"] if foreign else [f"{name}, which the ADD removed, is back"]
+    if now is None:
         return [f"{name} is gone"]
-    if one.now == MISPLACED:
+    if now == MISPLACED:
         return [f"{name} is out of order"]
-    return [f"{name} {phrase}" for phrase in _kind(one).changed(one)]
+    return [f"{name} {phrase}" for phrase in kind.changed(difference)]
 
 
 def describe(objects: Objects) -> List[str]:

@@ -15,14 +15,8 @@ from ..netlink import LOCAL_TABLE
 from ..struct import struct
 from .attribution import Attribution, Party, is_of_plugins
 from .footprint import SHARED, Footprint, Objects, Owner, SharedFootprints
-from .object_kinds import (
-    HOST,
-    KINDS,
-    LEASE,
-    is_default_rule,
-    rules_by_chain,
-)
-from .state import LeaseStore, Look, read_stores
+from .object_kinds import HOST, KINDS, LEASE, is_default_rule, rules_by_chain
+from .state import LeaseStore, Reading, read_stores
 
 _FORWARDING = "forwarding"
 _SWITCHES = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
@@ -36,9 +30,9 @@ def read_inside(sysctls: Optional[Iterable[str]] = None) -> State:
     return {**read_objects(), **read_globals(sysctls)}
 
 
-def read_host(stores: Iterable[LeaseStore]) -> Look:
+def read_host(stores: Iterable[LeaseStore]) -> Reading:
     """Read the host. *stores* are those of host-local, (data dir, network). Raises HostError."""
-    return Look({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, read_chains())
+    return Reading({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, read_chains())
 
 
 def lost_connections(before: State, after: State) -> List[str]:
@@ -65,7 +59,7 @@ def changes(before: State, after: State, defaults: Defaults) -> Objects:
     return changed
 
 
-def changes_on_host(before: Look, after: Look, defaults: Defaults) -> Objects:
+def changes_on_host(before: Reading, after: Reading, defaults: Defaults) -> Objects:
     """Return what changed on the host.
 
     What the host had before stays its own: of its interfaces, only flags that were set are a change (a link's value
@@ -178,7 +172,9 @@ class RecordedAdd:
     needed: Collection[ObjectKey] = ()
 
 
-def owned_changes(before: Look, after: Look, attribution: Attribution, defaults: Defaults) -> Dict[Owner, Objects]:
+def owned_changes(
+    before: Reading, after: Reading, attribution: Attribution, defaults: Defaults
+) -> Dict[Owner, Objects]:
     """Return what changed on the host, by its owner."""
     changed = changes_on_host(before, after, defaults)
     owned: Dict[Owner, Objects] = {}
@@ -193,9 +189,9 @@ def changes_inside(added: RecordedAdd) -> Objects:
     for key, present in added.after.items():
         if is_default_rule(key):
             changed[key] = present
-    look = Look({HOST: added.after})
+    reading = Reading({HOST: added.after})
     for key in added.needed:
-        value = look.value(HOST, key)
+        value = reading.value(HOST, key)
         if value is not None:
             changed[key] = KernelObject(value)
     sets = added.party.sysctls
@@ -222,7 +218,7 @@ def _with_lower_devices(inside: Objects, host: State) -> Objects:
 
 
 def record_footprints(
-    shared: SharedFootprints, before: Look, after: Look, added: Sequence[RecordedAdd], in_use: Collection[Owner]
+    shared: SharedFootprints, before: Reading, after: Reading, added: Sequence[RecordedAdd], in_use: Collection[Owner]
 ) -> Dict[Owner, Footprint]:
     """Return the footprints of attachments by key, and note in *shared* what they share.
 
@@ -248,7 +244,7 @@ def record_footprints(
     return footprints
 
 
-def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, look: Look) -> Objects:
+def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, reading: Reading) -> Objects:
     """Return what earlier ADDs made, with what the last ones have *changed*.
 
     While it is *needed*, what has drifted before and no ADD has changed stays as it was recorded, so that it stays
@@ -256,21 +252,21 @@ def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, look: 
     """
     merged: Objects = {}
     old = recorded.host if recorded is not None else {}
-    present_links = {key: entry.ifindex for key, entry in look.spaces[HOST].items() if key[0] == "link"}
+    present_links = {key: entry.ifindex for key, entry in reading.spaces[HOST].items() if key[0] == "link"}
     theirs = {key[1] for key, entry in old.items() if present_links.get(key, 0) not in (0, entry.ifindex)}
     for key, entry in old.items():
-        if device_of(key) not in theirs and (needed or look.value(HOST, key) == entry.value):
+        if device_of(key) not in theirs and (needed or reading.value(HOST, key) == entry.value):
             merged[key] = entry
     merged.update(changed)
     for key, entry in merged.items():
-        present = look.found(HOST, key)
+        present = reading.kernel_object(HOST, key)
         if present is not None and present.value == entry.value:
             # It may have been made again since, with another index.
             merged[key] = present
     return merged
 
 
-def _note_order(shared: SharedFootprints, after: Look, written: Iterable[Footprint]) -> None:
+def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Footprint]) -> None:
     """Note the order of the rules in all chains with recorded rules."""
     if after.chains is None:
         return

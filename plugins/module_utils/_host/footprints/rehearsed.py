@@ -10,7 +10,7 @@ from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey
 from ..struct import struct
 from .footprint import Objects, Owner
 from .object_kinds import HOST
-from .state import Look
+from .state import Reading
 
 # What a private host cannot tell of an interface. udev and the host's defaults set them.
 _OF_THE_HOST = ("alias", "genmode")
@@ -30,13 +30,13 @@ class Rehearsed:
     device: str = ""
     partly: str = ""
 
-    def settled(self, objects: Objects, look: Look, space: str) -> Objects:
+    def settled(self, objects: Objects, reading: Reading, space: str) -> Objects:
         """Return *objects* with the present indexes, and with present settings where a rehearsal cannot know them."""
-        found: Objects = {}
-        for key, one in objects.items():
-            if key[0] == "link" and one.value is not None:
-                present = look.found(space, key)
-                value = dict(one.value)
+        settled: Objects = {}
+        for key, entry in objects.items():
+            if key[0] == "link" and entry.value is not None:
+                present = reading.kernel_object(space, key)
+                value = dict(entry.value)
                 if present is not None:
                     names = list(_OF_THE_HOST)
                     if space == HOST or value.get("mac") not in self.macs:
@@ -44,49 +44,50 @@ class Rehearsed:
                     if space != HOST and key[1] == self.device:
                         names += _OF_THE_DEVICE
                     value.update({name: present.value[name] for name in names if name in value})
-                    one = KernelObject(value, one.raw, present.ifindex, present.peer)
+                    entry = KernelObject(value, entry.raw, present.ifindex, present.peer)
                 else:
-                    renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
-                    one = KernelObject(value, one.raw, *renamed)
+                    renamed = _renamed(reading, space, value["kind"], attributes_in(entry.raw, LINK.size).get(1, b""))
+                    entry = KernelObject(value, entry.raw, *renamed)
             elif (
                 space == HOST
-                and one.value is not None
-                and (key[0] == "addr" or (key[0] == "route" and one.value["proto"] == BY_KERNEL))
+                and entry.value is not None
+                and (key[0] == "addr" or (key[0] == "route" and entry.value["proto"] == BY_KERNEL))
             ):
                 # Who put the address there has chosen its settings, and the metric of the kernel's routes for it.
-                known, present = next(_like(look, key), (key, None))
-                key, one = known, one if present is None else KernelObject(present.value, present.raw, present.ifindex)
-            found[key] = one
-        return found
+                key, present = next(_like(reading, key), (key, None))
+                if present is not None:
+                    entry = KernelObject(present.value, present.raw, present.ifindex)
+            settled[key] = entry
+        return settled
 
 
-def _like(look: Look, key: ObjectKey) -> Iterator[Tuple[ObjectKey, KernelObject]]:
+def _like(reading: Reading, key: ObjectKey) -> Iterator[Tuple[ObjectKey, KernelObject]]:
     """Yield the host's address or route that serves as well as *key*: a route may have another metric."""
-    for other, there in look.spaces[HOST].items():
+    for other, entry in reading.spaces[HOST].items():
         if other == key or (key[0] == other[0] == "route" and (other[1:4], other[6:]) == (key[1:4], key[6:])):
-            yield other, there
+            yield other, entry
 
 
-def _renamed(look: Look, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[int, bool]]:
+def _renamed(reading: Reading, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[int, bool]]:
     """Return index and peer of an interface that has lost its name, which its MAC tells; zeros if there is none."""
-    for key, there in look.spaces.get(space, {}).items():
-        if key[0] == "link" and mac and (there.value["kind"], there.value["mac"]) == (kind, mac.hex()):
-            return there.ifindex, there.peer
+    for key, link in reading.spaces.get(space, {}).items():
+        if key[0] == "link" and mac and (link.value["kind"], link.value["mac"]) == (kind, mac.hex()):
+            return link.ifindex, link.peer
     return 0, (0, False)
 
 
-def order_rules(present: Look, orders: Sequence[Mapping[ObjectKey, List[str]]]) -> Dict[ObjectKey, List[str]]:
+def order_rules(present: Reading, orders: Sequence[Mapping[ObjectKey, List[str]]]) -> Dict[ObjectKey, List[str]]:
     """Return the order of the rules in each chain: as they stand now, and each missing one behind those before it.
 
     A missing rule without a known one before it comes first in the table filter, where plugins insert, else last.
     """
-    found: Dict[ObjectKey, List[str]] = {}
+    chain_rules: Dict[ObjectKey, List[str]] = {}
     for order in orders:
         for place, rules in order.items():
-            if place not in found:
-                there = present.chains.chains.get(place) if present.chains is not None else None
-                found[place] = list(there.rules) if there is not None else []
-            known = found[place]
+            if place not in chain_rules:
+                chain = present.chains.chains.get(place) if present.chains is not None else None
+                chain_rules[place] = list(chain.rules) if chain is not None else []
+            known = chain_rules[place]
             position = 0 if place[3] == "filter" else len(known)
             for rule in rules:
                 if rule in known:
@@ -94,16 +95,16 @@ def order_rules(present: Look, orders: Sequence[Mapping[ObjectKey, List[str]]]) 
                 else:
                     known.insert(position, rule)
                     position += 1
-    return found
+    return chain_rules
 
 
-def shared_by(rehearsals: Sequence[Rehearsed], look: Look) -> Dict[Owner, Objects]:
+def shared_by(rehearsals: Sequence[Rehearsed], reading: Reading) -> Dict[Owner, Objects]:
     """Return what attachments share, by its owner. The first of the *rehearsals* that has an object counts."""
-    found: Dict[Owner, Objects] = {}
-    for one in rehearsals:
-        for owner, objects in one.owned.items():
+    shared: Dict[Owner, Objects] = {}
+    for rehearsed in rehearsals:
+        for owner, objects in rehearsed.owned.items():
             if len(owner) < 2:
-                known = found.setdefault(owner, {})
-                settled = one.settled(objects, look, HOST)
-                known.update((key, there) for key, there in settled.items() if key not in known)
-    return found
+                known = shared.setdefault(owner, {})
+                settled = rehearsed.settled(objects, reading, HOST)
+                known.update((key, entry) for key, entry in settled.items() if key not in known)
+    return shared

@@ -36,7 +36,7 @@ from .object_kinds import (
     is_whole,
     repair_order,
 )
-from .state import DEDUCED, REHEARSED, Drift, Look, compare, note_order, read_look
+from .state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read_spaces
 
 _FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0
@@ -49,41 +49,42 @@ def why_not(drift: Drift) -> str:
     """Return why not all that is lost can be put back in place, "" if it can."""
     if drift.source == DEDUCED and drift.lost:
         return f"what its ADD did is only partly known: {drift.why}"
-    reasons = (_why_not_one(one, drift) for one in drift.lost)
+    reasons = (_why_not_put(difference, drift) for difference in drift.lost)
     return next((reason for reason in reasons if reason), "")
 
 
-def _why_not_one(one: Difference, drift: Drift) -> str:
-    kind = KINDS[str(one.key[0])]
-    what = kind.name(one.key, one.was if one.was is not None else one.now)
-    if one.key[0] == "link" and one.now is None:
-        objects = drift.footprint.host if one.space == HOST else drift.footprint.inside
-        return _why_not_made(one, objects[one.key], drift)
+def _why_not_put(difference: Difference, drift: Drift) -> str:
+    space, key, was, now, _foreign = difference
+    kind = KINDS[str(key[0])]
+    what = kind.name(key, now if was is None else was)
+    if key[0] == "link" and now is None:
+        objects = drift.footprint.host if space == HOST else drift.footprint.inside
+        return _why_not_made(difference, objects[key], drift)
     # Nobody can set these.
-    fixed = ("kind", "lower") if one.key[0] == "link" and is_whole(one.was) and is_whole(one.now) else ()
-    if any(isinstance(one.was[part], str) and one.was[part] != one.now[part] for part in fixed):
-        return f"another interface has the name {one.key[1]}"
-    if one.was is None and not kind.removable:
-        return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
-    if one.key[0] == SWITCH:
-        return f"its plugins now make rules in {one.now}"
-    if one.key[0] == LEASE and one.now is not None and one.key not in drift.freed:
-        return f"the address {one.key[3]} is leased to another container"
+    fixed = ("kind", "lower") if key[0] == "link" and is_whole(was) and is_whole(now) else ()
+    if any(isinstance(was[part], str) and was[part] != now[part] for part in fixed):
+        return f"another interface has the name {key[1]}"
+    if was is None and not kind.removable:
+        return f"the {what} has left the container" if key[0] == "link" else f"only an ADD removes the {what}"
+    if key[0] == SWITCH:
+        return f"its plugins now make rules in {now}"
+    if key[0] == LEASE and now is not None and key not in drift.freed:
+        return f"the address {key[3]} is leased to another container"
     # That of one interface takes the host's routes, too.
-    forwards = one.key == (GLOBAL, _FORWARDING) or one.key[::2] == (CONF6, "forwarding")
-    return why_not_forward() if one.space == HOST and forwards and str(one.was) == "1" else ""
+    forwards = key == (GLOBAL, _FORWARDING) or key[::2] == (CONF6, "forwarding")
+    return why_not_forward() if space == HOST and forwards and str(was) == "1" else ""
 
 
-def _why_not_made(one: Difference, lost: KernelObject, drift: Drift) -> str:
+def _why_not_made(difference: Difference, lost: KernelObject, drift: Drift) -> str:
     """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
-    kind, name, wanted = lost.value["kind"], one.key[1], drift.footprint
+    kind, name, wanted = lost.value["kind"], difference.key[1], drift.footprint
     if drift.source == REHEARSED and kind in ("veth", *STACKED) and not lost.ifindex:
         # By their indexes, both ends of a pair know each other.
         return f"{name} is gone, and only a new ADD can make it again"
     if not is_whole(lost.value):
         return f"{name} was there before the attachment"
-    space = [Netns(one.space, wanted.identity)]
-    present = links() if one.space == HOST else visit(space, links).get(one.space, {})
+    space = [Netns(difference.space, wanted.identity)]
+    present = links() if difference.space == HOST else visit(space, links).get(difference.space, {})
     renamed = present.get(lost.ifindex)
     if renamed is not None and renamed.kind == kind:
         return ""
@@ -103,7 +104,7 @@ def _why_not_stacked(lost: KernelObject, wanted: Footprint) -> str:
         # In its own namespace; it is put back before, or exists.
         return ""
     if not isinstance(lower, dict):
-        recorded = any(key[0] == "link" and one.ifindex == lost.peer[0] for key, one in wanted.host.items())
+        recorded = any(key[0] == "link" and link.ifindex == lost.peer[0] for key, link in wanted.host.items())
         return "" if recorded or lost.peer[0] in host else "its lower device is gone"
     name, kind = lower.get("name"), lower.get("kind")
     device = next((link for link in host.values() if link.name == name), None)
@@ -125,97 +126,83 @@ class InPlaceRepair:
         self._failed: Dict[Tuple[str, ObjectKey], str] = {}
         self._put_addresses: Set[Tuple[str, ObjectKey]] = set()
         self._recorded: Dict[str, State] = {HOST: {}}
-        self._namespaces = {one.netns: Netns(one.netns, one.footprint.identity) for one in self._wanted if one.netns}
-        for one in self._wanted:
-            for space, objects in ((HOST, one.footprint.host), (one.netns, one.footprint.inside)):
-                there = {key: entry for key, entry in objects.items() if entry.value is not None}
-                self._recorded.setdefault(space, {}).update(there)
+        inside = [drift for drift in self._wanted if drift.netns]
+        self._namespaces = {drift.netns: Netns(drift.netns, drift.footprint.identity) for drift in inside}
+        for drift in self._wanted:
+            for space, objects in ((HOST, drift.footprint.host), (drift.netns, drift.footprint.inside)):
+                existing = {key: entry for key, entry in objects.items() if entry.value is not None}
+                self._recorded.setdefault(space, {}).update(existing)
 
     def run(self) -> None:
         """Put everything back, and look whether it is. Raises HostError if the state cannot be read."""
-        first = self._look()
+        first = self._read_drift()
         with contextlib.ExitStack() as stack:
             # Only some are kept open, because a process has a limit, and a firewall that was flushed concerns all.
-            for space in {one.space for one in self._differences(first)} - {HOST}:
+            for space in {difference.space for difference in self._differences()} - {HOST}:
                 stack.enter_context(self._namespaces[space])
-            self._put_all(first)
+            # Positions of rules are those that the chains have in the end, so the firewall comes last.
+            self._put_kernel(first, {space: set(objects) for space, objects in first.spaces.items()})
+            self._read_drift()
+            self._put_leases()
+            self._put_rules(self._read_drift())
+            self._read_drift()
+        for drift in self._wanted:
+            if drift.lost:
+                self.errors[drift.owner] = self._error(drift)
 
-    def _put_all(self, first: Look) -> None:
-        known = {space: set(objects) for space, objects in first.spaces.items()}
-        # Positions of rules are those that the chains have in the end, so the firewall comes last.
-        self._put_kernel(first, known)
-        self._put_leases(self._look())
-        self._put_rules(self._look())
-        last = self._look()
-        for one in self._wanted:
-            if self._missing(one, last):
-                self.errors[one.owner] = self._error(one)
-
-    def _look(self, firewall: bool = True) -> Look:
+    def _read_drift(self, firewall: bool = True) -> Reading:
+        """Read the present state, and note in each drift how it differs."""
         left_out = () if firewall else IN_FIREWALL
         keys = {space: [key for key in state if key[0] not in left_out] for space, state in self._recorded.items()}
-        look = read_look(keys, self._namespaces.values())
-        note_order(look, self._order, [one.footprint for one in self._wanted])
-        return look
+        reading = read_spaces(keys, self._namespaces.values())
+        note_order(reading, self._order, [drift.footprint for drift in self._wanted])
+        for drift in self._wanted:
+            compare(reading, drift)
+        return reading
 
-    @staticmethod
-    def _missing(one: Drift, look: Look) -> List[Difference]:
-        compare(look, one)
-        return one.lost
+    def _differences(self) -> List[Difference]:
+        unique = {difference[:2]: difference for drift in self._wanted for difference in drift.lost}
+        return [difference for place, difference in unique.items() if place not in self._failed]
 
-    def _differences(self, look: Look) -> List[Difference]:
-        found = [difference for one in self._wanted for difference in self._missing(one, look)]
-        unique = {(one.space, one.key): one for one in found}
-        return [one for place, one in unique.items() if place not in self._failed]
-
-    def _error(self, one: Drift) -> HostError:
-        reasons = dict.fromkeys(
-            self._failed[difference.space, difference.key]
-            for difference in one.lost
-            if (difference.space, difference.key) in self._failed
-        )
-        text = f"cannot put back {'/'.join(one.owner) or 'what networks share'}: {one.reason}"
+    def _error(self, drift: Drift) -> HostError:
+        reasons = dict.fromkeys(filter(None, (self._failed.get(difference[:2]) for difference in drift.lost)))
+        text = f"cannot put back {'/'.join(drift.owner) or 'what networks share'}: {drift.reason}"
         return HostError(text + (f" ({'; '.join(reasons)})" if reasons else ""), code="repair_failed")
 
     # ---- kernel objects
 
-    def _put_kernel(self, look: Look, known: Mapping[str, Set[ObjectKey]]) -> None:
+    def _put_kernel(self, reading: Reading, known: Mapping[str, Set[ObjectKey]]) -> None:
         rank, rounds = -1, 0
-        self._remove(look)
+        self._remove(reading)
         for _pass in range(_PASSES):
-            self._drop_derived_routes(look, known)
+            self._drop_derived_routes(reading, known)
             todo: Dict[int, List[Difference]] = {}
-            for one in self._differences(look):
-                place = ORDER.index(str(one.key[0]))
-                if KINDS[ORDER[place]].in_kernel and one.was is not None and place >= rank:
-                    todo.setdefault(place, []).append(one)
+            for difference in self._differences():
+                place = ORDER.index(str(difference.key[0]))
+                if KINDS[ORDER[place]].in_kernel and difference.was is not None and place >= rank:
+                    todo.setdefault(place, []).append(difference)
             if not todo:
                 return
             rank = min(todo)
-            self._put(todo[rank], look)
+            self._put(todo[rank], reading)
             if ORDER[rank] == "link" and rounds < _LINK_PASSES:
                 rounds += 1
             else:
                 rank += 1
-            look = self._look(firewall=False)
+            reading = self._read_drift(firewall=False)
 
-    def _put(self, batch: Sequence[Difference], look: Look) -> None:
-        spaces: Dict[str, List[Difference]] = {}
-        for one in batch:
-            spaces.setdefault(one.space, []).append(one)
-            if one.key[0] == "addr":
-                self._put_addresses.add((one.space, one.key))
-        context = {
-            space: {**_other_links(look, space, objects), **objects} for space, objects in self._recorded.items()
-        }
-        for space, differences in spaces.items():
-            differences.sort(key=lambda one: repair_order(one.key, self._object(one)))
-            self._inside(
-                space, differences, lambda writer, one: writer.put(one.key, self._object(one), one.now), context
-            )
+    def _put(self, batch: Sequence[Difference], reading: Reading) -> None:
+        self._put_addresses.update(difference[:2] for difference in batch if difference.key[0] == "addr")
+        context = {space: _context(reading, space, objects) for space, objects in self._recorded.items()}
+        for space, differences in _by_space(batch).items():
+            differences.sort(key=lambda difference: repair_order(difference.key, self._object(difference)))
+            self._inside(space, differences, self._put_object, context)
 
-    def _object(self, one: Difference) -> KernelObject:
-        return self._recorded[one.space][one.key]
+    def _put_object(self, writer: Writer, difference: Difference) -> None:
+        writer.put(difference.key, self._object(difference), difference.now)
+
+    def _object(self, difference: Difference) -> KernelObject:
+        return self._recorded[difference.space][difference.key]
 
     def _inside(self, space: str, differences: Sequence[Difference], act: Any, context: Mapping[str, State]) -> None:
         """Call *act* with a writer and each difference in the namespace. What fails is noted, and not tried again."""
@@ -224,79 +211,82 @@ class InPlaceRepair:
             if space != HOST and not self._namespaces[space].enter():
                 raise NotInPlace(f"the network namespace {space} is gone")
             with Writer(space, context, self._namespaces) as writer:
-                for one in differences:
+                for difference in differences:
                     try:
-                        act(writer, one)
+                        act(writer, difference)
                     except OSError as error:
-                        self._failed[one.space, one.key] = error.strerror or str(error)
+                        self._failed[difference.space, difference.key] = error.strerror or str(error)
                     except (NotInPlace, HostError, ValueError) as error:
-                        self._failed[one.space, one.key] = str(error)
+                        self._failed[difference.space, difference.key] = str(error)
 
         try:
             apart(work)
         except NotInPlace as error:
-            self._failed.update({(one.space, one.key): str(error) for one in differences})
+            self._failed.update({(difference.space, difference.key): str(error) for difference in differences})
 
-    def _remove(self, look: Look) -> None:
+    def _remove(self, reading: Reading) -> None:
         """Remove what the ADD removed, and is back."""
-        spaces: Dict[str, List[Difference]] = {}
-        for one in self._differences(look):
-            if one.was is None and KINDS[str(one.key[0])].removable:
-                spaces.setdefault(one.space, []).append(one)
-        for space, differences in spaces.items():
-            self._drop(space, differences, look)
+        removed = [difference for difference in self._differences() if difference.was is None]
+        self._drop([difference for difference in removed if KINDS[str(difference.key[0])].removable], reading)
 
-    def _drop_derived_routes(self, look: Look, known: Mapping[str, Set[ObjectKey]]) -> None:
+    def _drop_derived_routes(self, reading: Reading, known: Mapping[str, Set[ObjectKey]]) -> None:
         """Remove routes that the kernel made for an address that was put back, where the ADD had removed them."""
-        extra: Dict[str, List[Difference]] = {}
+        extra: List[Difference] = []
         for space, address in self._put_addresses:
-            for key, there in look.spaces.get(space, {}).items():
-                if key[0] != "route" or there.derived or key in self._recorded[space] or key in known.get(space, ()):
+            for key, route in reading.spaces.get(space, {}).items():
+                if key[0] != "route" or route.derived or key in self._recorded[space] or key in known.get(space, ()):
                     continue
                 target, _slash, length = str(key[3]).partition("/")
                 leads_there = target == address[2] or is_in(str(address[2]), target, int(length))
-                if leads_there and there.value["proto"] == BY_KERNEL and key[7] == address[1]:
-                    extra.setdefault(space, []).append(Difference(space, key, None, there.value))
-        for space, differences in extra.items():
-            self._drop(space, differences, look)
+                if leads_there and route.value["proto"] == BY_KERNEL and key[7] == address[1]:
+                    extra.append(Difference(space, key, None, route.value))
+        self._drop(extra, reading)
 
-    def _drop(self, space: str, differences: Sequence[Difference], look: Look) -> None:
-        self._inside(space, differences, lambda writer, one: writer.drop(one.key, look.spaces[space][one.key]), {})
+    def _drop(self, added: Sequence[Difference], reading: Reading) -> None:
+        def drop(writer: Writer, difference: Difference) -> None:
+            writer.drop(difference.key, reading.spaces[difference.space][difference.key])
+
+        for space, differences in _by_space(added).items():
+            self._inside(space, differences, drop, {})
 
     # ---- leases and rules
 
-    def _put_leases(self, look: Look) -> None:
+    def _put_leases(self) -> None:
         freed = {key: lease for drift in self._wanted for key, lease in drift.freed.items()}
-        for one in self._differences(look):
-            if one.key[0] != LEASE or one.was is None:
+        for difference in self._differences():
+            if difference.key[0] != LEASE or difference.was is None:
                 continue
-            _kind, data_dir, network, address = map(str, one.key)
+            _kind, data_dir, network, address = map(str, difference.key)
             try:
                 if not packed(address) or "/" in network or not os.path.isabs(data_dir):
                     raise HostError(
                         f"{data_dir}/{network}/{address} is not a lease of host-local", code="lease_not_written"
                     )
-                put_lease(data_dir, network, address, one.was, _LEASE_TIMEOUT, freed.get(one.key))
+                put_lease(data_dir, network, address, difference.was, _LEASE_TIMEOUT, freed.get(difference.key))
             except HostError as error:
-                self._failed[one.space, one.key] = error.msg
+                self._failed[difference.space, difference.key] = error.msg
 
-    def _put_rules(self, look: Look) -> None:
-        lost = [one for one in self._differences(look) if one.key[0] in IN_FIREWALL and one.was is not None]
-        if not lost or look.chains is None:
+    def _put_rules(self, reading: Reading) -> None:
+        lost = [
+            difference
+            for difference in self._differences()
+            if difference.key[0] in IN_FIREWALL and difference.was is not None
+        ]
+        if not lost or reading.chains is None:
             return
-        places = {one.key if one.key[0] == TABLE else one.key[:CHAIN_KEY_LENGTH] for one in lost}
-        repairs = [self._chain_repair(place, look.chains) for place in sorted(places, key=str)]
+        places = {difference.key[:CHAIN_KEY_LENGTH] for difference in lost}
+        repairs = [self._chain_repair(place, reading.chains) for place in sorted(places, key=str)]
         try:
-            change(repairs, present=look.chains)
+            change(repairs, present=reading.chains)
         except HostError as error:
-            self._failed.update({(one.space, one.key): error.msg for one in lost})
+            self._failed.update({(difference.space, difference.key): error.msg for difference in lost})
 
     def _chain_repair(self, place: ObjectKey, present: FoundChains) -> ChainRepair:
         objects = self._recorded[HOST]
         wanted: List[str] = []
-        for key, there in objects.items():
+        for key, entry in objects.items():
             if key[0] != TABLE and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
-                wanted += [str(key[-1])] * int(there.value)
+                wanted += [str(key[-1])] * int(entry.value)
         order = list(self._order.get(place, ()))
         if not order and place in present.chains:
             # Where it is not known, rules come first in the table filter, where plugins insert, else last.
@@ -308,8 +298,15 @@ class InPlaceRepair:
         return ChainRepair(place, body, order or wanted, wanted)
 
 
-def _other_links(look: Look, space: str, recorded: State) -> State:
-    """Return the interfaces that are there now, without one that has an index of a recorded one: it was renamed."""
-    indexes = {there.ifindex for key, there in recorded.items() if key[0] == "link"}
-    present = look.spaces.get(space, {}).items()
-    return {key: there for key, there in present if key[0] == "link" and there.ifindex not in indexes}
+def _by_space(differences: Sequence[Difference]) -> Dict[str, List[Difference]]:
+    spaces: Dict[str, List[Difference]] = {}
+    for difference in differences:
+        spaces.setdefault(difference.space, []).append(difference)
+    return spaces
+
+
+def _context(reading: Reading, space: str, recorded: State) -> State:
+    """Return what is *recorded*, and the present interfaces without those that have a recorded index: renamed ones."""
+    indexes = {link.ifindex for key, link in recorded.items() if key[0] == "link"}
+    present = reading.spaces.get(space, {}).items()
+    return {**{key: link for key, link in present if key[0] == "link" and link.ifindex not in indexes}, **recorded}

@@ -43,7 +43,7 @@ _MTU_WITHOUT_PORTS = 1500
 _PROTOCOL, _GATEWAY = 5, 5
 
 
-class Look:
+class Reading:
     """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
 
     ``misplaced`` are recorded rules that are there, but not in their recorded order, and ``ours`` all recorded rules by
@@ -64,7 +64,7 @@ class Look:
         self.switched: Mapping[str, str] = {}
         self._counts: Dict[ObjectKey, Counter[str]] = {}
 
-    def found(self, space: str, key: ObjectKey) -> Optional[KernelObject]:
+    def kernel_object(self, space: str, key: ObjectKey) -> Optional[KernelObject]:
         """Return the kernel's object, None if there is none. Parts of objects have none: rules, single sysctls."""
         return self.spaces.get(space, {}).get(key)
 
@@ -106,7 +106,7 @@ class Look:
         return self._counts[place][str(key[-1])] or None
 
 
-def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Netns] = ()) -> Look:
+def read_spaces(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Netns] = ()) -> Reading:
     """Read the host, and those of *namespaces* that *wanted* names: space -> the keys that will be asked for.
 
     All kernel objects of these spaces are read; sysctls, leases and the firewall as far as keys ask for them. A
@@ -116,11 +116,11 @@ def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Ne
     visited = [namespace for namespace in namespaces if namespace.path in wanted]
     spaces = visit(visited, lambda: {**read_objects(), **read_globals(names)})
     if HOST not in wanted:
-        return Look(spaces)
+        return Reading(spaces)
     keys = list(wanted[HOST])
     stores = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE)
     spaces[HOST] = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores)}
-    return Look(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
+    return Reading(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
 
 
 def read_stores(stores: Iterable[LeaseStore]) -> State:
@@ -132,13 +132,13 @@ def read_stores(stores: Iterable[LeaseStore]) -> State:
     return leases
 
 
-def unread(look: Look, key: ObjectKey) -> str:
+def unread(reading: Reading, key: ObjectKey) -> str:
     """Return why nothing is known of *key*, "" if it was read."""
     if key[0] not in IN_FIREWALL:
         return ""
-    if look.chains is None:
+    if reading.chains is None:
         return "the firewall was not read"
-    return look.chains.why_unread(key)
+    return reading.chains.why_unread(key)
 
 
 def other_end(host: State, inside: State, ifname: str) -> str:
@@ -212,7 +212,7 @@ class Drift:
 
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
-    """Return what ``read_look`` has to read for footprints whose container's namespace is *netns*."""
+    """Return what ``read_spaces`` has to read for footprints whose container's namespace is *netns*."""
     keys: Dict[str, List[ObjectKey]] = {HOST: []}
     for footprint in footprints:
         keys[HOST].extend(footprint.host)
@@ -221,12 +221,12 @@ def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[O
     return keys
 
 
-def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:
-    """Note in *look* which rules of *footprints* do not stand in the recorded *order*, so that it is drift."""
+def note_order(reading: Reading, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:
+    """Note in *reading* which rules of *footprints* do not stand in the recorded *order*, so that it is drift."""
     ours = rules_by_chain(footprint.host for footprint in footprints)
-    chains = look.chains.chains if look.chains is not None else {}
-    look.ours = ours
-    look.misplaced = frozenset(
+    chains = reading.chains.chains if reading.chains is not None else {}
+    reading.ours = ours
+    reading.misplaced = frozenset(
         (*place, rule)
         for place, rules in ours.items()
         if place in chains
@@ -234,55 +234,55 @@ def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints:
     )
 
 
-def compare(look: Look, drift: Drift) -> None:
+def compare(reading: Reading, drift: Drift) -> None:
     """Note in *drift* how the present state differs from its footprint.
 
     Of what is only deduced, nobody knows what is missing in it, so nothing counts as added by others.
     """
     netns, footprint = drift.netns, drift.footprint
-    differences = list(_differences(look, HOST, footprint.host))
-    if netns in look.spaces and netns != HOST:
-        differences += _differences(look, netns, footprint.inside)
-        used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in look.switched)
-        differences += [Difference(HOST, (SWITCH, backend), backend, look.switched[backend]) for backend in used]
+    differences = list(_differences(reading, HOST, footprint.host))
+    if netns in reading.spaces and netns != HOST:
+        differences += _differences(reading, netns, footprint.inside)
+        used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in reading.switched)
+        differences += [Difference(HOST, (SWITCH, backend), backend, reading.switched[backend]) for backend in used]
         if drift.source != DEDUCED:
-            differences += _added_rules(look, footprint)
-            differences += _harmful(look, netns, footprint.inside, default_routes=True)
-    drift.differences = [*differences, *_harmful(look, HOST, footprint.host, default_routes=False)]
+            differences += _added_rules(reading, footprint)
+            differences += _harmful(reading, netns, footprint.inside, default_routes=True)
+    drift.differences = [*differences, *_harmful(reading, HOST, footprint.host, default_routes=False)]
     if drift.lost:
         # Imported late: needed only if something has drifted.
         from .ways import diversions
 
-        drift.diversions = diversions(look.spaces, look.chains, footprint.host, drift.lost)
-    drift.unread = [reason for reason in dict.fromkeys(unread(look, key) for key in footprint.host) if reason]
+        drift.diversions = diversions(reading.spaces, reading.chains, footprint.host, drift.lost)
+    drift.unread = [reason for reason in dict.fromkeys(unread(reading, key) for key in footprint.host) if reason]
 
 
-def _differences(look: Look, space: str, objects: Objects) -> Iterator[Difference]:
+def _differences(reading: Reading, space: str, objects: Objects) -> Iterator[Difference]:
     for key, wanted in objects.items():
-        if unread(look, key):
+        if unread(reading, key):
             continue
-        now = look.value(space, key)
-        if wanted.value is None and key[0] == "route" and now is not None and not _is_same(wanted, look, space, key):
+        now = reading.value(space, key)
+        if wanted.value is None and key[0] == "route" and now is not None and not _is_same(wanted, reading, space, key):
             # Others have added it meanwhile.
             continue
         if key[0] == "link" and now is not None and is_whole(wanted.value) and now["kind"] == "bridge":
-            now = _without_followed_mtu(look, space, key, wanted.value, now)
+            now = _without_followed_mtu(reading, space, key, wanted.value, now)
         if _differs(space, key, wanted.value, now):
             yield Difference(space, key, wanted.value, now)
-        elif key in look.misplaced:
+        elif key in reading.misplaced:
             yield Difference(space, key, wanted.value, MISPLACED)
 
 
-def _is_same(removed: KernelObject, look: Look, space: str, key: ObjectKey) -> bool:
+def _is_same(removed: KernelObject, reading: Reading, space: str, key: ObjectKey) -> bool:
     """Tell whether a route is the one that the ADD removed: of the same protocol, through the same gateway."""
-    present = look.found(space, key)
+    present = reading.kernel_object(space, key)
     raws = [route.raw for route in (removed, present) if route is not None and route.raw]
     return len({(raw[_PROTOCOL], attributes_in(raw, ROUTE.size).get(_GATEWAY)) for raw in raws}) < 2
 
 
-def _without_followed_mtu(look: Look, space: str, key: ObjectKey, was: Any, now: Any) -> Any:
+def _without_followed_mtu(reading: Reading, space: str, key: ObjectKey, was: Any, now: Any) -> Any:
     """Return a bridge's present value; its MTU is no difference while it is that of its ports, which it follows."""
-    links = (present.value for other, present in look.spaces[space].items() if other[0] == "link")
+    links = (present.value for other, present in reading.spaces[space].items() if other[0] == "link")
     ports = [link["mtu"] for link in links if link["master"] == key[1]]
     return dict(now, mtu=was["mtu"]) if now["mtu"] == min(ports, default=_MTU_WITHOUT_PORTS) else now
 
@@ -293,19 +293,19 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
     return was != now and not KINDS[str(key[0])].same(space, was, now)
 
 
-def _added_rules(look: Look, footprint: Footprint) -> Iterator[Difference]:
+def _added_rules(reading: Reading, footprint: Footprint) -> Iterator[Difference]:
     """Yield the rules that others have added to chains that the ADD made for this attachment alone."""
-    chains = look.chains.chains if look.chains is not None else {}
+    chains = reading.chains.chains if reading.chains is not None else {}
     for key, recorded in footprint.host.items():
         if recorded.value == NO_POLICY and key in chains:
             # Another interface of the container has its rules in the same chain.
-            known = look.ours.get(key, ())
+            known = reading.ours.get(key, ())
             for rule in chains[key].rules:
                 if (*key, rule) not in footprint.host and rule not in known and survives(key, rule):
                     yield Difference(HOST, (*key, rule), None, 1, True)
 
 
-def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
+def _harmful(reading: Reading, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
     """Yield addresses with a recorded subnet that the interface did not have, and routes better than a default.
 
     On the host, an address that brings no subnet along, such as keepalived's, does no harm.
@@ -323,7 +323,7 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
             best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))
     if not mine and not best:
         return
-    for key, present in look.spaces.get(space, {}).items():
+    for key, present in reading.spaces.get(space, {}).items():
         if key in objects or present.derived:
             continue
         if key[0] == "addr" and str(key[1]) in mine:

@@ -26,17 +26,17 @@ def diversions(
     spaces: Mapping[str, State], chains: Optional[FoundChains], own: Collection[ObjectKey], lost: Sequence[Difference]
 ) -> List[str]:
     """Return why packets go another way when what is *lost* is put back. *own*: what its owner has on the host."""
-    found = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference)]
+    reasons = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference)]
     tables = {difference.key[:4] for difference in lost if difference.key[0] == CHAIN}
     if chains is not None and any(_is_published(chains, own, key) for key in own if key[:4] in tables):
-        found.append("its host port leads to another container")
-    return list(dict.fromkeys(found))
+        reasons.append("its host port leads to another container")
+    return list(dict.fromkeys(reasons))
 
 
 def _ways(state: State, difference: Difference) -> Iterator[str]:
     kind, was, now = str(difference.key[0]), difference.was, difference.now
     if kind == "vlan" and was is not None and was["flags"] & _PVID:
-        others = (key for key, there in state.items() if key[:2] == difference.key[:2] and there.value["flags"] & _PVID)
+        others = (key for key, vlan in state.items() if key[:2] == difference.key[:2] and vlan.value["flags"] & _PVID)
         yield from (f"untagged packets of {key[1]} are in the VLAN {key[2]}" for key in others if key != difference.key)
     if was is None or now is None:
         if now is not None:
@@ -57,8 +57,8 @@ def _ways(state: State, difference: Difference) -> Iterator[str]:
 def _other_route(state: State, difference: Difference) -> Iterator[str]:
     """Yield a phrase if packets take another route to the same destination, which the lost one would come before."""
     others = sorted(
-        (int(key[5]), str(key[7]), there.value["gw"])
-        for key, there in state.items()
+        (int(key[5]), str(key[7]), route.value["gw"])
+        for key, route in state.items()
         if key[0] == "route" and (*key[:5], key[6]) == (*difference.key[:5], difference.key[6])
     )
     # Of equal routes, IPv4 takes the first, and IPv6 all.

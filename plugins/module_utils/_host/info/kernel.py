@@ -9,7 +9,7 @@ from ..addresses import packed
 from ..attachments.attached import Attached
 from ..attachments.drift import find_recorded_drift
 from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
-from ..footprints.state import Drift, other_end, read_look
+from ..footprints.state import Drift, other_end, read_spaces
 from ..kernel.objects import ObjectKey, State
 from ..netlink import LOCAL_TABLE, UNICAST, UP
 from ..problems import WARNING, Finding
@@ -20,7 +20,7 @@ Rows = List[Dict[str, Any]]
 def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], List[Finding]]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems."""
     drifts = find_recorded_drift(cache_dir, entries)
-    spaces = drifts.look.spaces or read_look({HOST: []}).spaces
+    spaces = drifts.reading.spaces or read_spaces({HOST: []}).spaces
     host = spaces[HOST]
     rows = [
         _attachment(drifts.by_owner[attached.key], host, spaces[attached.netns])

@@ -45,7 +45,7 @@ from ..footprints.recorder import (
     read_unusual,
 )
 from ..footprints.rehearsed import Rehearsed
-from ..footprints.state import Look, read_stores
+from ..footprints.state import Reading, read_stores
 from ..json_text import parse_json
 from ..kernel.links import pack_kept
 from ..kernel.objects import (
@@ -235,7 +235,7 @@ class Rehearsal:
         self._put_leases(stores)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config, attached.key.ifname)
-        before = Look({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, FoundChains())
+        before = Reading({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, FoundChains())
         inner = visit([container], lambda: read_inside(sysctls))[netns]
         key = attached.key
         cni = CNIConfig(self._put_binaries(), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
@@ -311,7 +311,7 @@ class Rehearsal:
         return rehearsed
 
 
-def _order_of(after: Look, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
+def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
     """Yield the rules of each chain that has recorded ones."""
     places = rules_by_chain(owned.values())
     for place, chain in (after.chains.chains if after.chains is not None else {}).items():

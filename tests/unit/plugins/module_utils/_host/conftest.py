@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host
 
 
@@ -70,9 +70,9 @@ def attach_host(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "look", made.look)
     for module in (verbs, planner):
         monkeypatch.setattr(module, "Netns", made.netns)
-    monkeypatch.setattr(drift, "read_look", made.read_look)
+    monkeypatch.setattr(drift, "read_spaces", made.read_spaces)
     # The footprints of its containers are empty; the integration tests have real ones.
-    monkeypatch.setattr(recording, "read_host", lambda stores: Look({"": {}}))
+    monkeypatch.setattr(recording, "read_host", lambda stores: Reading({"": {}}))
     monkeypatch.setattr(recording, "visit", lambda paths, read: {})
     # It needs plugins that belong to root; the integration tests have them.
     monkeypatch.setattr(Networks, "test_plugins", lambda self, config: None)

@@ -12,7 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, Seen, same
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -95,10 +95,10 @@ class Host(Executor):
     def netns(self, path, identity=None):
         return Namespace(self, path, identity)
 
-    def read_look(self, _wanted, namespaces):
+    def read_spaces(self, _wanted, namespaces):
         """Return the states of the host, which has nothing, and of namespaces; each interface has all addresses."""
         paths = [one.path for one in namespaces if one.path in self.namespaces]
-        return Look({HOST: {}, **{path: self.objects_in(path) for path in paths}})
+        return Reading({HOST: {}, **{path: self.objects_in(path) for path in paths}})
 
     def objects_in(self, path):
         names = self.namespaces[path][1] - {"lo"}

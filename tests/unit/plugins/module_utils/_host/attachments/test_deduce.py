@@ -21,7 +21,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds i
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, Rule, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST, phrases_of
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import DEDUCED, Drift, Look, compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import DEDUCED, Drift, Reading, compare
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
     DEFAULT,
@@ -70,7 +70,7 @@ def drift(host=None, inside=None, attached=None, chains=None):
     """Return what differs in words. *host*, *inside*: objects that differ, None for those that are gone."""
     states = [{**state, **(changed or {})} for state, changed in ((HOST_STATE, host), (INSIDE, inside))]
     spaces = [{key: there for key, there in state.items() if there is not None} for state in states]
-    look = Look({HOST: spaces[0], NETNS: spaces[1]}, chains)
+    look = Reading({HOST: spaces[0], NETNS: spaces[1]}, chains)
     found = Drift(KEY, deduce(attached or entry(RESULT), {}, look), NETNS, DEDUCED)
     compare(look, found)
     return phrases_of(found.differences, True)

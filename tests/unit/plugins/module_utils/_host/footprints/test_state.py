@@ -25,7 +25,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repai
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import (
     DEDUCED,
     Drift,
-    Look,
+    Reading,
     compare,
     note_order,
 )
@@ -58,7 +58,7 @@ def inside(**changed):
 
 
 def found(state, footprint=None, host=(), chains=None):
-    look = Look({NETNS: state, HOST: dict(host)}, chains)
+    look = Reading({NETNS: state, HOST: dict(host)}, chains)
     drift = Drift(KEY, footprint or inside(), NETNS)
     note_order(look, {}, [drift.footprint])
     compare(look, drift)
@@ -395,7 +395,7 @@ def test_of_what_is_only_deduced_nothing_is_put_back():
 @pytest.mark.parametrize(("index", "kept"), [(5, 2), (9, 0)])
 def test_an_interface_that_others_have_made_again_is_theirs(index, kept):
     known = Footprint({("link", "cni0"): link(5, kind="bridge"), ("addr", "cni0", "10.88.0.1", 16): address()})
-    after = Look({HOST: {("link", "cni0"): link(index, kind="bridge", mtu=1400)}})
+    after = Reading({HOST: {("link", "cni0"): link(index, kind="bridge", mtu=1400)}})
     assert len(_merge(known, True, {}, after)) == kept
 
 
@@ -424,10 +424,10 @@ def test_chains_that_iptables_makes_when_it_looks_are_not_recorded():
     before, after = FoundChains(), FoundChains()
     after.chains[(*NAT, "PREROUTING")] = Chain("ACCEPT", ["-j X"])
     after.chains[(*NAT, "X")] = Chain("-", [])
-    found_ = changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {})
+    found_ = changes_on_host(Reading({HOST: {}}, before), Reading({HOST: {}}, after), {})
     assert set(found_) == {(*NAT, "PREROUTING", "-j X"), (*NAT, "X")}
     before.unread["iptables-nft", "ipv4"] = HostError("it was not installed")
-    assert changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {}) == {}
+    assert changes_on_host(Reading({HOST: {}}, before), Reading({HOST: {}}, after), {}) == {}
 
 
 SPOOF = {"type": "filter", "hook": "prerouting", "prio": -300, "policy": "accept"}
@@ -455,5 +455,5 @@ def test_a_chain_that_existed_is_nobody_s_and_a_policy_is_only_that_of_a_plugin_
     if existed:
         before.chains[key] = Chain(was, [])
     after.chains[key] = Chain(body, [rule[-1]])
-    recorded_ = changes_on_host(Look({HOST: {}}, before), Look({HOST: {}}, after), {})
+    recorded_ = changes_on_host(Reading({HOST: {}}, before), Reading({HOST: {}}, after), {})
     assert set(recorded_) == {rule, *([key] if made and not existed else [])}

@@ -83,7 +83,7 @@ class WholeHost(attach_host.Host):
             monkeypatch.setattr(module, "look", self.look)
         for module in (verbs, attach_planner):
             monkeypatch.setattr(module, "Netns", self.netns)
-        monkeypatch.setattr(drift, "read_look", self.read_look)
+        monkeypatch.setattr(drift, "read_spaces", self.read_spaces)
         monkeypatch.setattr(verbs, "Verbs", functools.partial(verbs.Verbs, executor=self))
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains 
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import rows_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.rehearsed import order_rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import attributes_in
@@ -212,13 +212,13 @@ def test_what_a_rehearsal_cannot_know_is_taken_from_the_host(rehearse):
     key, inner = link("eth0", "0a0000000003")
     found = rehearse(BRIDGE).understand(answer(inside={key: inner}))
     present = {**inner.value, "mac": "060606060606", "alias": "mine", "genmode": 1, "mtu": 1400}
-    look = Look({"ns": {key: KernelObject(present, b"", 7, (8, True))}})
+    look = Reading({"ns": {key: KernelObject(present, b"", 7, (8, True))}})
     settled = found.settled(found.inside, look, "ns")[key]
     assert (settled.ifindex, settled.peer) == (7, (8, True))
     # The MAC and the MTU are known.
     assert settled.value == {**present, "mac": "020000000003", "mtu": 1500}
-    assert found.settled(found.inside, Look({"ns": {}}), "ns")[key].ifindex == 0
-    on_host = found.settled(found.inside, Look({HOST: look.spaces["ns"]}), HOST)[key]
+    assert found.settled(found.inside, Reading({"ns": {}}), "ns")[key].ifindex == 0
+    on_host = found.settled(found.inside, Reading({HOST: look.spaces["ns"]}), HOST)[key]
     assert on_host.value["mac"] == "060606060606"
 
 
@@ -227,10 +227,10 @@ def test_a_renamed_interface_is_known_by_its_mac(rehearse):
     key, inner = link("eth0", "0a0000000003")
     found = rehearse(BRIDGE).understand(answer(inside={key: KernelObject(inner.value, raw)}))
     moved = KernelObject({**inner.value, "mac": "020000000003"}, b"", 9, (8, True))
-    look = Look({"ns": {("link", "eth9"): moved}})
+    look = Reading({"ns": {("link", "eth9"): moved}})
     assert found.settled(found.inside, look, "ns")[key].ifindex == 9
     other = KernelObject({**moved.value, "kind": "bridge"}, b"", 9)
-    assert found.settled(found.inside, Look({"ns": {("link", "eth9"): other}}), "ns")[key].ifindex == 0
+    assert found.settled(found.inside, Reading({"ns": {("link", "eth9"): other}}), "ns")[key].ifindex == 0
 
 
 def test_missing_rules_come_behind_known_ones():
@@ -238,6 +238,6 @@ def test_missing_rules_come_behind_known_ones():
     chains.chains[PLACE] = Chain("ACCEPT", ["other", "b", "last"])
     forward = (*PLACE[:3], "filter", "FORWARD")
     chains.chains[forward] = Chain("ACCEPT", ["other"])
-    found = order_rules(Look({}, chains), [{PLACE: ["a", "b", "c"], forward: ["x", "y"]}, {PLACE: ["b", "d"]}])
+    found = order_rules(Reading({}, chains), [{PLACE: ["a", "b", "c"], forward: ["x", "y"]}, {PLACE: ["b", "d"]}])
     assert found == {PLACE: ["other", "b", "d", "c", "last", "a"], forward: ["x", "y", "other"]}
-    assert order_rules(Look({}), [{PLACE: ["a", "b"]}]) == {PLACE: ["a", "b"]}
+    assert order_rules(Reading({}), [{PLACE: ["a", "b"]}]) == {PLACE: ["a", "b"]}
