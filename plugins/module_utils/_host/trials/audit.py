@@ -98,16 +98,16 @@ class Audit:
         if entries:
             bridges = {bridge_of(plugin) for contents in caches for _network, plugin in contents.networks}
             live = self._stores.live or find_live(caches, bridges - {""})
-            for one in (self._live_one(contents, entry, live) for contents, entry in entries):
-                if one is not None:
-                    by_key.setdefault(one.key, one)
-        seen = look({one.netns: (one.key.ifname,) for one in by_key.values()})
+            for attachment in (self._live_one(contents, entry, live) for contents, entry in entries):
+                if attachment is not None:
+                    by_key.setdefault(attachment.key, attachment)
+        seen = look({attachment.netns: (attachment.key.ifname,) for attachment in by_key.values()})
         lives = [
-            one._replace(present=one.present._replace(identity=seen[one.netns].identity or {}))
-            for _key, one in sorted(by_key.items())
-            if seen[one.netns].identity
+            attachment._replace(present=attachment.present._replace(identity=seen[attachment.netns].identity or {}))
+            for _key, attachment in sorted(by_key.items())
+            if seen[attachment.netns].identity
         ]
-        forget_rehearsals([*kept, *(one.key for one in lives)])
+        forget_rehearsals([*kept, *(attachment.key for attachment in lives)])
         return lives
 
     @staticmethod
@@ -117,7 +117,7 @@ class Audit:
         if attached is None or home is None or home.own:
             return None
         answers = [answer for answer in live.answers if answer.source in RUNTIMES]
-        source = next((one.source for one in answers if attached.key.container_id in one.containers), "")
+        source = next((answer.source for answer in answers if attached.key.container_id in answer.containers), "")
         leading = [path for path in entry.paths if home in live.namespaces.at(path)]
         if leading and not source and all(path.startswith("/proc/") for path in leading):
             return None

@@ -37,7 +37,7 @@ def confirm_plan(plan: ConfPlan, bin_dirs: Sequence[str], deadline: float = DEAD
         return None
     readiness = Readiness(effective, asked, bin_dirs)
     answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
-    others = [_in_words(found) for found in readiness.of_others() if found.level == ERROR]
+    others = [_in_words(finding) for finding in readiness.of_others() if finding.level == ERROR]
     for text in (text for _answer, texts in [*answers, (None, others)] for text in texts):
         plan.warn("not_confirmed", text)
     return all_of([answer for answer, _texts in answers])
@@ -55,8 +55,8 @@ def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Answer:
     reply = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
     row = readiness.of(runtime, reply)
     # An older state is not what was written. That the files give it no network is what the plan says.
-    failed = [found for found in row.obstacles if found.level == ERROR or found.code == "not_loaded"]
-    failed = [found for found in failed if found.code not in ("no_network", "broken_file")]
+    failed = [finding for finding in row.obstacles if finding.level == ERROR or finding.code == "not_loaded"]
+    failed = [finding for finding in failed if finding.code not in ("no_network", "broken_file")]
     if failed:
         words = "; ".join(map(_in_words, failed))
         return False, [f"containers of {runtime.name} would not get their network: {words}"]

@@ -84,7 +84,7 @@ class HostCopy:
         every = [str(key[1]) for key in self.state if key[0] == "link" and key[1] != "lo"]
         used = {str(key[1]) for key in self.state if key[0] == "addr" and not str(key[2]).startswith("fe80:")}
         used.update(gateway.name for gateway in self.gateways)
-        used.update(found.value["master"] for key, found in self.state.items() if key[0] == "link")
+        used.update(link.value["master"] for key, link in self.state.items() if key[0] == "link")
         every.sort(key=lambda name: name not in used)
         if len(used.intersection(every[_MOST_LINKS:])) > 0:
             self.doubts.append(f"only {_MOST_LINKS} of {len(every)} interfaces are copied")
@@ -104,26 +104,26 @@ class HostCopy:
         links = [(key[1], link.value["kind"], link.peer[1]) for key, link in self.state.items() if key[0] == "link"]
         ends = {str(name) for name, kind, abroad in links if kind == "ifb" or (kind == "veth" and abroad)}
         ends.difference_update(gateway.name for gateway in self.gateways)
-        for key, found in self.state.items():
+        for key, kernel_object in self.state.items():
             if device_of(key) in ends:
                 continue
             if key[0] == "filter":
                 yield "filters of traffic control are"
-            elif key[0] == "qdisc" and found.value["kind"] in _DROPPING:
-                yield f"the queueing discipline {found.value['kind']} is"
-            elif key[0] == "link" and found.value["kind"] == "vrf":
+            elif key[0] == "qdisc" and kernel_object.value["kind"] in _DROPPING:
+                yield f"the queueing discipline {kernel_object.value['kind']} is"
+            elif key[0] == "link" and kernel_object.value["kind"] == "vrf":
                 yield "VRFs are"
             elif (
                 key[0] == "link"
-                and attributes_in(attributes_in(found.raw, LINK.size).get(_XDP, b"")).get(2, b"") > b"\0"
+                and attributes_in(attributes_in(kernel_object.raw, LINK.size).get(_XDP, b"")).get(2, b"") > b"\0"
             ):
                 yield "XDP programs are"
 
     @cached_property
     def digest(self) -> bytes:
         """Return a digest of all that was read."""
-        objects = sorted(f"{key} {found.value}" for key, found in self.state.items() if key[0] not in ("neigh", "fdb"))
-        sysctls = sorted(f"{key} {found.value}" for key, found in self.sysctls.items())
+        objects = sorted(f"{key} {self.state[key].value}" for key in self.state if key[0] not in ("neigh", "fdb"))
+        sysctls = sorted(f"{key} {sysctl.value}" for key, sysctl in self.sysctls.items())
         up = [self.is_up(name) for name in self.links]
         paths = map(shutil.which, _TOOLS)
         tools = [(path, os.path.realpath(path), os.stat(path).st_mtime_ns) if path else None for path in paths]
@@ -133,7 +133,7 @@ class HostCopy:
     @property
     def gateways(self) -> List[Gateway]:
         """The routers of default routes, "" as address where the next hop is none."""
-        found = []
+        gateways = []
         for key, route in self.state.items():
             if key[0] == "route" and key[3] == "default/0" and key[6] == UNICAST:
                 hops = [(hop[0], bytes.fromhex(hop[3])) for hop in route.value["hops"]]
@@ -142,8 +142,8 @@ class HostCopy:
                     # An IPv4 route may have an IPv6 gateway (RTA_VIA, with its family).
                     raw = parts.get(5) or parts.get(18, b"")[2:]
                     address = socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw) if raw else ""
-                    found.append(Gateway(int(key[1]), str(name), address))
-        return found
+                    gateways.append(Gateway(int(key[1]), str(name), address))
+        return gateways
 
     def uplinks(self) -> Dict[int, Tuple[str, str]]:
         """Return an address of the host of each family that outside can reach, and its interface.
@@ -152,11 +152,11 @@ class HostCopy:
         """
         leading = {gateway.name for gateway in self.gateways}
         peers = self._peers()
-        found: Dict[int, Tuple[str, str]] = {}
+        uplinks: Dict[int, Tuple[str, str]] = {}
         for name, address, _prefix in sorted(self._own_addresses(), key=lambda entry: entry[0] not in leading):
             if name in peers:
-                found.setdefault(family_of(address), (address, name))
-        return found
+                uplinks.setdefault(family_of(address), (address, name))
+        return uplinks
 
     def is_up(self, name: str) -> bool:
         link = self.state["link", name]
@@ -210,7 +210,7 @@ class HostCopy:
                     dumps.change(_NEW_LINK, LINK.pack(0, 0, socket.if_nametoindex(name), 0, 0) + rename)
                 self._tolerate(name, self._make_pair, dumps, name, end, outside.fd)
             self._take()
-            indexes = {str(key[1]): found.ifindex for key, found in read_objects().items() if key[0] == "link"}
+            indexes = {str(key[1]): link.ifindex for key, link in read_objects().items() if key[0] == "link"}
             self.links = [name for name in self.links if name in indexes]
             for name in sorted(self.links, key=lambda name: name not in bridges):
                 value, index = self.state["link", name].value, indexes[name]
@@ -253,8 +253,8 @@ class HostCopy:
         """Set the sysctls. Forwarding comes first: it sets others."""
         present = read_globals()
         for key in sorted(self.sysctls, key=lambda key: key[1] not in _FORWARDING):
-            wanted, there = self.sysctls[key].value, present.get(key)
-            if there is not None and there.value != wanted and str(key[1]) not in _WITHOUT_DETECTION:
+            wanted, sysctl = self.sysctls[key].value, present.get(key)
+            if sysctl is not None and sysctl.value != wanted and str(key[1]) not in _WITHOUT_DETECTION:
                 # Some are the kernel's and no namespace's.
                 with contextlib.suppress(OSError):
                     write_global(str(key[1]), wanted)
@@ -273,14 +273,14 @@ class HostCopy:
 
     def _copied(self, kind: str, place: int) -> Iterator[Tuple[ObjectKey, KernelObject]]:
         known = {*self.links, "lo", ""}
-        return ((key, found) for key, found in self.state.items() if key[0] == kind and key[place % len(key)] in known)
+        return ((key, self.state[key]) for key in self.state if key[0] == kind and key[place % len(key)] in known)
 
     def _put_all(self, kind: str) -> None:
         present = read_objects()
         with Writer("", {"": self.state}, {}) as writer:
-            for key, found in self._copied(kind, 1):
+            for key, kernel_object in self._copied(kind, 1):
                 if key not in present and not (kind == "addr" and str(key[2]).startswith("fe80:")):
-                    self._tolerate(" ".join(map(str, key)), writer.put, key, found, None)
+                    self._tolerate(" ".join(map(str, key)), writer.put, key, kernel_object, None)
 
     def _put_routes(self) -> None:
         """Put routes, those on a link before those that need its addresses, and routing rules."""
@@ -291,27 +291,27 @@ class HostCopy:
                 self.doubts.append(f"only {_MOST_ROUTES} of {len(routes)} routes are copied")
                 routes.sort(key=lambda entry: entry[0][3] != "default/0")
                 del routes[_MOST_ROUTES:]
-            for key, found in sorted(routes, key=lambda entry: bool(entry[1].value["gw"])):
+            for key, route in sorted(routes, key=lambda entry: bool(entry[1].value["gw"])):
                 if key[2] != LOCAL_TABLE:
-                    self._tolerate(f"the route to {key[3]}", self._put_route, writer, key, found)
+                    self._tolerate(f"the route to {key[3]}", self._put_route, writer, key, route)
             # At the end: they change how the kernel looks for gateways.
-            for key, found in self.state.items():
+            for key, rule in self.state.items():
                 if key[0] == "rule" and key not in present:
-                    self._tolerate("a routing rule", writer.put, key, found, None)
-            for key, found in present.items():
+                    self._tolerate("a routing rule", writer.put, key, rule, None)
+            for key, rule in present.items():
                 if key[0] == "rule" and key not in self.state:
-                    self._tolerate("a routing rule", writer.drop, key, found)
+                    self._tolerate("a routing rule", writer.drop, key, rule)
 
     @staticmethod
-    def _put_route(writer: Writer, key: ObjectKey, found: KernelObject) -> None:
+    def _put_route(writer: Writer, key: ObjectKey, route: KernelObject) -> None:
         try:
-            writer.put(key, found, None)
+            writer.put(key, route, None)
         except OSError as error:
             if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
                 # The address that made the gateway reachable is gone from the host.
-                flags = ROUTE.unpack_from(found.raw)[8] | _ONLINK
-                raw = found.raw[: ROUTE.size - 4] + _u32(flags) + found.raw[ROUTE.size :]
-                writer.put(key, found._replace(raw=raw), None)
+                flags = ROUTE.unpack_from(route.raw)[8] | _ONLINK
+                raw = route.raw[: ROUTE.size - 4] + _u32(flags) + route.raw[ROUTE.size :]
+                writer.put(key, route._replace(raw=raw), None)
             elif error.errno != errno.EEXIST:
                 raise
 
@@ -434,7 +434,7 @@ def _without_ports(state: State) -> State:
             is_first = first.setdefault(link.value["master"], str(name)) == name
             if not (is_first or name in addressed) and link.value["kind"] == "veth" and link.peer[1]:
                 others.add(str(name))
-    return {key: found for key, found in state.items() if device_of(key) not in others}
+    return {key: kernel_object for key, kernel_object in state.items() if device_of(key) not in others}
 
 
 def _first_of(address: str, prefix: int) -> Iterator[str]:

@@ -38,11 +38,11 @@ def rehearse_before(plan: PluginsPlan, conf_dir: str, bin_dirs: Sequence[str]) -
 
 def _networks(conf_dir: str) -> List[NetworkConfigList]:
     """Return the networks that can be loaded. What cannot is no matter of the plugins."""
-    found, networks = [], Networks(conf_dir, (), HostView())
+    configs, networks = [], Networks(conf_dir, (), HostView())
     for file in network_files(conf_dir):
         with contextlib.suppress(HostError):
-            found += [] if file.error else [networks.load(file.network or "")]
-    return found
+            configs += [] if file.error else [networks.load(file.network or "")]
+    return configs
 
 
 def _refuse_broken(
@@ -50,11 +50,10 @@ def _refuse_broken(
 ) -> None:
     failed, skipped = _rehearse(networks, bin_dirs, staged)
     for why, names in _by_reason(skipped).items():
-        text = f"the new plugins were not rehearsed with {', '.join(names)}: {why}"
-        plan.warn("not_rehearsed", text)
+        plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {', '.join(names)}: {why}")
     # A network that fails with the old plugins, too, does not count against the new ones.
-    old = _rehearse([one for one in networks if one.name in failed], bin_dirs, {}) if failed else ({}, {})
-    broken = {name: why for name, why in failed.items() if not any(name in there for there in old)}
+    old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {}) if failed else ({}, {})
+    broken = {name: why for name, why in failed.items() if not any(name in reasons for reasons in old)}
     if broken:
         each = "; ".join(f"{name}: {why}" for name, why in sorted(broken.items()))
         raise HostError(
@@ -68,7 +67,7 @@ def _rehearse(
     networks: Sequence[NetworkConfigList], bin_dirs: Sequence[str], staged: Mapping[str, str]
 ) -> Tuple[Dict[str, str], Dict[str, str]]:
     """Return the networks whose ADD fails, and those that cannot be rehearsed, each with the reason."""
-    attachments = [Attached(Key(one.name, _CONTAINER, _IFNAME), one, "", [], {}, None) for one in networks]
+    attachments = [Attached(Key(config.name, _CONTAINER, _IFNAME), config, "", [], {}, None) for config in networks]
     outcomes = rehearse([Present(attached, {}, None) for attached in attachments], bin_dirs, staged)
     errors = {key.network: error for key, error in outcomes.items() if isinstance(error, HostError)}
     failed = {name: error.msg for name, error in errors.items() if error.code == "add_failed"}
@@ -76,7 +75,7 @@ def _rehearse(
 
 
 def _by_reason(skipped: Mapping[str, str]) -> Dict[str, List[str]]:
-    found: Dict[str, List[str]] = {}
+    by_reason: Dict[str, List[str]] = {}
     for name, why in skipped.items():
-        found.setdefault(why, []).append(name)
-    return found
+        by_reason.setdefault(why, []).append(name)
+    return by_reason

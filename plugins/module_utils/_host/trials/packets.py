@@ -317,16 +317,16 @@ class Trace(Attempt):
                 if kind == _TRACE:
                     self._note(payload[0], attributes_in(payload, 4))
 
-    def _note(self, family: int, found: Dict[int, bytes]) -> None:
-        header = found.get(_HEADER, b"")
+    def _note(self, family: int, parts: Dict[int, bytes]) -> None:
+        header = parts.get(_HEADER, b"")
         other = header[:1] and header[0] >> 4 == (4 if self._ipv6 else 6)
-        if other or _is_aside(header, found.get(_TRANSPORT, b"")):
-            self._aside.add(found.get(_ID))
-        cause = _number(found.get(_TYPE))
-        verdict = found.get(_POLICY) if cause == _BY_POLICY else attributes_in(found.get(_VERDICT, b"")).get(1)
-        if cause in (_BY_POLICY, _BY_RULE) and _number(verdict) == _DROP and found.get(_ID) not in self._aside:
-            handle = int.from_bytes(found.get(_HANDLE, b""), "big") if cause == _BY_RULE else 0
-            names = decode_text(found.get(_TABLE)), decode_text(found.get(_CHAIN))
+        if other or _is_aside(header, parts.get(_TRANSPORT, b"")):
+            self._aside.add(parts.get(_ID))
+        cause = _number(parts.get(_TYPE))
+        verdict = parts.get(_POLICY) if cause == _BY_POLICY else attributes_in(parts.get(_VERDICT, b"")).get(1)
+        if cause in (_BY_POLICY, _BY_RULE) and _number(verdict) == _DROP and parts.get(_ID) not in self._aside:
+            handle = int.from_bytes(parts.get(_HANDLE, b""), "big") if cause == _BY_RULE else 0
+            names = decode_text(parts.get(_TABLE)), decode_text(parts.get(_CHAIN))
             self._dropping.append((_PROTOCOLS.get(family, "inet"), *names, handle))
 
 
@@ -334,7 +334,7 @@ class Trace(Attempt):
 def _without_rp_filter() -> Iterator[bool]:
     """Switch rp_filter off on all interfaces for a while; tell whether it was on."""
     names = [f"ipv4/conf/{name}/rp_filter" for name in os.listdir("/proc/sys/net/ipv4/conf")]
-    set_ones = {str(key[1]): found.value for key, found in read_globals(names).items() if found.value != "0"}
+    set_ones = {str(key[1]): sysctl.value for key, sysctl in read_globals(names).items() if sysctl.value != "0"}
     for name in set_ones:
         write_global(name, "0")
     try:

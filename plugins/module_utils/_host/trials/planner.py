@@ -77,8 +77,8 @@ def choose(conf_dir: str, names: Optional[Sequence[str]]) -> Tuple[List[ConfFile
     files = network_files(conf_dir)
     if names is None:
         return files, []
-    found = [file for file in files if file.network in names]
-    return found, [name for name in names if name not in {file.network for file in found}]
+    chosen = [file for file in files if file.network in names]
+    return chosen, [name for name in names if name not in {file.network for file in chosen}]
 
 
 # Below cache_dir: a cache of its own, so that no other module takes these attachments for those of containers.

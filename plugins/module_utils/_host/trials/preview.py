@@ -48,10 +48,10 @@ def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
 
 def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:
     shared = {
-        place: one
+        place: kernel_object
         for owner, objects in rehearsed.owned.items()
         if owner != outcome.key
-        for place, one in objects.items()
+        for place, kernel_object in objects.items()
     }
     wanted = outcome.wanted
     asked = f"{outcome.config.bytes!r} {wanted.args} {wanted.capability_args}".lower() if outcome.config else ""

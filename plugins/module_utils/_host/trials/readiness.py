@@ -97,20 +97,20 @@ class Readiness:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
         forget_others(self._subjects)
         rows = [self.of(runtime) for runtime in self._runtimes]
-        obstacles = [found for each in rows for found in each.obstacles]
+        obstacles = [finding for each in rows for finding in each.obstacles]
         if any(each.runtime.reads for each in rows):
             obstacles += two_firewalls()
-        unused = (found for found in self.of_others() if found.file not in self._users)
+        unused = (finding for finding in self.of_others() if finding.file not in self._users)
         # They keep no container from the network that it gets.
-        obstacles += [found._replace(level=WARNING) if found.level == ERROR else found for found in unused]
-        obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda found: found.rank)
+        obstacles += [finding._replace(level=WARNING) if finding.level == ERROR else finding for finding in unused]
+        obstacles = sorted([*obstacles, *self._unused_directories(obstacles)], key=lambda finding: finding.rank)
         if not self._runtimes:
             text = "no runtime that uses CNI was found on this host"
             obstacles.append(obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO))
         return {
             "ready": all_of([each.ready for each in rows if each.runtime.reads]),
             "runtimes": [each.row() for each in rows],
-            "obstacles": [found.obstacle() for found in dict.fromkeys(obstacles)],
+            "obstacles": [finding.obstacle() for finding in dict.fromkeys(obstacles)],
         }
 
     def of(self, runtime: Runtime, reply: Optional[Reply] = None) -> RuntimeReadiness:
@@ -122,30 +122,30 @@ class Readiness:
         status = []
         for network, level in self._used(runtime):
             observation = self._observations[repr(self._subject(runtime, network))]
-            of_network = list(NetworkCauses(self, runtime, network).find())
+            findings = list(NetworkCauses(self, runtime, network).find())
             binaries, file = self.binaries_in(runtime.bin_dirs), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
             status.append((network, answer))
             # A runtime that does not understand the network's version never asks.
-            understood = all(found.code != "unsupported_by_runtime" for found in of_network)
+            understood = all(finding.code != "unsupported_by_runtime" for finding in findings)
             if answer.state == NOT_READY and understood:
-                of_network.append(_not_ready(network, answer))
-            explained = any(found.level == ERROR for found in of_network)
-            of_network += shown_by(observation, network, explained, _replaced(observation, network, binaries))
-            obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
+                findings.append(_not_ready(network, answer))
+            explained = any(finding.level == ERROR for finding in findings)
+            findings += shown_by(observation, network, explained, _replaced(observation, network, binaries))
+            obstacles += [finding._replace(level=level) if finding.level == ERROR else finding for finding in findings]
         if runtime.name == "podman":
             obstacles += self.pools.of_stopped([network for network, _level in self._used(runtime)])
-        mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
-        obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
+        mounts = [finding.evidence for finding in obstacles if finding.code == "noexec_mount"]
+        obstacles += [finding for finding in self._built_in(runtime) if finding.evidence not in mounts]
         obstacles += self._untried(runtime)
         asked = runtime.can_be_asked
         if reply is None:
             reply = ask_once(runtime, runtime.verdict.names) if asked else Reply(None, "")
         reported = reply.status
         if reported is not None:
-            explained = any(found.level == ERROR for found in obstacles)
+            explained = any(finding.level == ERROR for finding in obstacles)
             obstacles += self._reported(runtime, reported, explained)
-        doubts = [reply.why if reported is None else "", *(found.what for found in obstacles if not found.decides)]
+        doubts = ["" if reported else reply.why, *(finding.what for finding in obstacles if not finding.decides)]
         doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
         if reply.code == "cri_not_loaded":
             obstacles.append(not_loaded(runtime, reply.why))
@@ -156,8 +156,8 @@ class Readiness:
             if hanging:
                 remedy += f"; the plugin that hangs in STATUS ({', '.join(hanging)}) blocks this answer"
             obstacles.append(obstacle("not_answered", text, doubt, remedy, WARNING))
-        obstacles = [found._replace(runtime=runtime.name) for found in obstacles]
-        ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
+        obstacles = [finding._replace(runtime=runtime.name) for finding in obstacles]
+        ready = False if any(finding.level == ERROR for finding in obstacles) else None if doubt else True
         return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
 
     def of_others(self) -> Iterator[Finding]:
@@ -187,27 +187,27 @@ class Readiness:
             view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
             view.at_each = True
             problems = directory_problems(view, self.binaries_in(runtime.bin_dirs))
-            self._conflicts[place] = [found for found in problems if found.code in _CONFLICTS]
-        return [found for found in self._conflicts[place] if found.file == network.file.path]
+            self._conflicts[place] = [finding for finding in problems if finding.code in _CONFLICTS]
+        return [finding for finding in self._conflicts[place] if finding.file == network.file.path]
 
     # ---- the runtime
 
     def _unused_directories(self, obstacles: Sequence[Finding]) -> List[Finding]:
         """Return which directories no runtime uses, unless *obstacles* say of it what it lacks for that reason."""
-        told = {("bin_dir_unused", found.runtime) for found in obstacles if found.code == "missing_plugin"}
-        told |= {("conf_dir_unused", "") for found in obstacles if found.code == "no_network"}
-        return [found for found in self._effective.unused() if (found.code, found.runtime) not in told]
+        told = {("bin_dir_unused", finding.runtime) for finding in obstacles if finding.code == "missing_plugin"}
+        told |= {("conf_dir_unused", "") for finding in obstacles if finding.code == "no_network"}
+        return [finding for finding in self._effective.unused() if (finding.code, finding.runtime) not in told]
 
     def _unused(self, runtime: Runtime, why: str) -> Finding:
         text = f"{runtime.name} uses no CNI network"
-        found = obstacle("not_cni", text, why, "none, if that is intended", INFO)
+        finding = obstacle("not_cni", text, why, "none, if that is intended", INFO)
         if runtime.refuses:
             remedy = "remove network_backend from containers.conf, and make its networks again (podman network create)"
-            found = obstacle("no_cni", f"{runtime.name} starts no container", why, remedy)
+            finding = obstacle("no_cni", f"{runtime.name} starts no container", why, remedy)
         if self.kubelet and runtime.address and not self._running:
             remedy = f"remove cri from disabled_plugins in {runtime.config}, and restart it"
-            found = obstacle("cri_disabled", text, why, remedy)
-        return found._replace(runtime=runtime.name)
+            finding = obstacle("cri_disabled", text, why, remedy)
+        return finding._replace(runtime=runtime.name)
 
     def _not_running(self, runtime: Runtime) -> List[Finding]:
         if not runtime.profile.unit or runtime.pid:
@@ -251,8 +251,8 @@ class Readiness:
         if name is None or name in (used.name for used, _level in self._used(runtime)):
             return []
         text = f"it is not known whether the network {name!r} works: {runtime.name} builds it itself"
-        found = obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)
-        return [found._replace(decides=False)]
+        finding = obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)
+        return [finding._replace(decides=False)]
 
     def _built_in(self, runtime: Runtime) -> Iterator[Finding]:
         used = runtime.verdict.network is not None or runtime.profile.choice == OWN
@@ -262,10 +262,10 @@ class Readiness:
         binaries = self.binaries_in(runtime.bin_dirs)
         # One whose chain is known is examined as those of files are.
         for plugin in () if built_in.chain else built_in.plugins:
-            for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
-                text = f"{found.what}, and {runtime.name} runs it for {built_in.purpose}"
-                remedy = found.remedy or "install plugins of a release that supports it"
-                yield found._replace(what=text, remedy=remedy, network=built_in.name)
+            for finding in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
+                text = f"{finding.what}, and {runtime.name} runs it for {built_in.purpose}"
+                remedy = finding.remedy or "install plugins of a release that supports it"
+                yield finding._replace(what=text, remedy=remedy, network=built_in.name)
 
     @staticmethod
     def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
@@ -431,14 +431,14 @@ class NetworkCauses:
 
     def _binaries(self) -> Iterator[Finding]:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
-        found: List[Finding] = []
+        findings: List[Finding] = []
         for name in dict.fromkeys(names):
             if name in self.runtime.profile.bundled and not found_plugin(name, self.binaries.bin_dirs):
                 continue
-            found.extend(plugin_obstacles(name, self.version, self.binaries, self.readiness.other_dirs))
+            findings.extend(plugin_obstacles(name, self.version, self.binaries, self.readiness.other_dirs))
         # One mount, or one version, is one cause, however many plugins it concerns.
-        refusing = [finding for finding in found if finding.code == "unsupported_by_plugin"]
-        yield from {(finding.code, finding.what): finding for finding in found if finding not in refusing}.values()
+        refusing = [finding for finding in findings if finding.code == "unsupported_by_plugin"]
+        yield from {(finding.code, finding.what): finding for finding in findings if finding not in refusing}.values()
         if refusing:
             evidence = "; ".join(finding.evidence for finding in refusing)
             yield refusing[0]._replace(evidence=evidence, remedy=self._advice(names))

@@ -339,19 +339,19 @@ class RealNames:
         self._raws: Dict[bytes, bytes] = {}
         self._macs_of: Dict[str, bytes] = {}
         ours, theirs = rehearsed.get("interfaces") or [], cached.get("interfaces") or []
-        if [bool(one.get("sandbox")) for one in ours] != [bool(one.get("sandbox")) for one in theirs]:
+        if [bool(entry.get("sandbox")) for entry in ours] != [bool(entry.get("sandbox")) for entry in theirs]:
             raise HostError("in a rehearsal, its ADD makes other interfaces", code="not_rehearsed")
-        for one, other in zip(ours, theirs):
-            self._pair(one, other)
+        for interface, other in zip(ours, theirs):
+            self._pair(interface, other)
         names = sorted((re.escape(name) for name in self._texts), key=len, reverse=True)
         self._pattern = re.compile("|".join(names) or "(?!)")
 
-    def _pair(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-        name, real = str(one.get("name")), str(other.get("name"))
+    def _pair(self, interface: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+        name, real = str(interface.get("name")), str(other.get("name"))
         if name != real:
             self._texts[name] = real
             self._raws[os.fsencode(name) + b"\0"] = os.fsencode(real) + b"\0"
-        mac, now = (str(entry.get("mac") or "").lower() for entry in (one, other))
+        mac, now = (str(entry.get("mac") or "").lower() for entry in (interface, other))
         plain, plain_now = mac.replace(":", ""), now.replace(":", "")
         if len(plain) == len(plain_now) == 12 and _NO_MAC not in (plain, plain_now):
             self.macs[plain_now] = now

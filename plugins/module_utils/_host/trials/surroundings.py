@@ -69,8 +69,8 @@ class Surroundings:
                 kind = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
                 body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, struct.pack("=I", mtu))
                 dumps.change(16, LINK.pack(0, 0, index, 0, 0) + body + kind, CREATE | EXCLUSIVE)
-                for one in (index, other):
-                    dumps.change(16, LINK.pack(0, 0, one, 1, 1))
+                for end_index in (index, other):
+                    dumps.change(16, LINK.pack(0, 0, end_index, 1, 1))
                 if name == self._default:
                     route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)

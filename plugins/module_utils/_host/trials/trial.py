@@ -43,20 +43,21 @@ class Target(NamedTuple):
 
 def targets(result: Mapping[str, Any]) -> List[Target]:
     """Return the gateways in a result of any version, each once."""
-    found: Dict[str, Target] = {}
+    by_gateway: Dict[str, Target] = {}
     for entry in result_ips(result):
         gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
         if isinstance(gateway, str) and isinstance(own, str):
             source = own.partition("/")[0]
             if packed(gateway) and packed(source):
-                found.setdefault(gateway, Target(gateway, source))
-    return list(found.values())
+                by_gateway.setdefault(gateway, Target(gateway, source))
+    return list(by_gateway.values())
 
 
-def gateways_on_host(found: List[Target]) -> List[Target]:
+def gateways_on_host(result_targets: List[Target]) -> List[Target]:
     """Return those whose gateway is an address of this host. Link-local ones need an interface and are left out."""
-    here = netlink.host_addresses()
-    return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
+    addresses = netlink.host_addresses()
+    on_host = (target for target in result_targets if packed(target.gateway) in addresses)
+    return [target for target in on_host if not target.gateway.lower().startswith("fe80:")]
 
 
 def published_at(result: Mapping[str, Any]) -> List[str]:
@@ -64,7 +65,7 @@ def published_at(result: Mapping[str, Any]) -> List[str]:
     parts = [part for part in (result, result.get("ip4"), result.get("ip6")) if isinstance(part, dict)]
     routes = [str(route.get("dst")) for part in parts for route in part.get("routes") or []]
     routed = {family_of(route) for route in routes if route in ALL}
-    found = []
+    addresses = []
     for family in dict.fromkeys(map(family_of, container_addresses(result))):
         near = [target.gateway for target in gateways_on_host(targets(result)) if family_of(target.gateway) == family]
         # Nothing is sent.
@@ -73,8 +74,8 @@ def published_at(result: Mapping[str, Any]) -> List[str]:
             address = probe.getsockname()[0]
             if family in routed and not address.startswith("fe80:"):
                 near.insert(0, address)
-        found += near[:1]
-    return found
+        addresses += near[:1]
+    return addresses
 
 
 @contextlib.contextmanager
@@ -409,16 +410,16 @@ class Trier:
 
         plugins = [plugin.network for plugin in config.plugins]
         timeout = min(self._settings.timeout, STATUS_TIMEOUT)
-        found = status_of(trial.network, config.cni_version, plugins, trial.file, self._binaries, timeout)
-        if found.state == READY:
+        answer = status_of(trial.network, config.cni_version, plugins, trial.file, self._binaries, timeout)
+        if answer.state == READY:
             trial.ready = PASSED
-        elif found.state == NOT_READY:
+        elif answer.state == NOT_READY:
             trial.ready = FAILED
-            text = f"{trial.network}: {found.message}; runtimes report that the node is not ready until this is fixed"
+            text = f"{trial.network}: {answer.message}; runtimes report that the node is not ready until this is fixed"
             trial.fail(HostError(text, code="not_ready"))
-        elif found.plugin:
+        elif answer.plugin:
             # A version without STATUS is not worth a note.
-            trial.note("status_unknown", found.message)
+            trial.note("status_unknown", answer.message)
 
     def _why_one(self, trial: Trial, config: NetworkConfigList) -> Optional[Tuple[str, str]]:
         """Return (code, clause) for why the network is tested with one container, None if with two."""
@@ -434,15 +435,15 @@ class Trier:
         return None
 
     def _ping_gateways(self, trial: Trial, container: Container) -> None:
-        found = targets(container.result)
-        here = gateways_on_host(found)
-        if not here:
-            gateways = ", ".join(target.gateway for target in found)
+        result_targets = targets(container.result)
+        on_host = gateways_on_host(result_targets)
+        if not on_host:
+            gateways = ", ".join(target.gateway for target in result_targets)
             what = f"{gateways} is not an address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
             return
         trial.ping = PASSED
-        for target in here:
+        for target in on_host:
             if not answers(container.netns, target.gateway, Attempt(_DEADLINE), target.source):
                 trial.ping = FAILED
                 text = (
