@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from typing import Any, Iterator, Optional
@@ -86,11 +85,8 @@ def _version_findings(data: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(WARNING, "no_version", f'{what}; write "cniVersion": "{right}"')
     elif not isinstance(data["cniVersion"], str):
         given = shown(data["cniVersion"])
-        text = (
-            f"cniVersion is {given}; it must be a string with all three numbers, in quotes; write "
-            f"{_suggest(given.split()[-1])}"
-        )
-        yield Fault(ERROR, "version_not_string", text, ("cniVersion",))
+        text = f"cniVersion is {given}; it must be a string with all three numbers, in quotes"
+        yield Fault(ERROR, "version_not_string", f"{text}; write {_suggest(given.split()[-1])}", ("cniVersion",))
     elif data["cniVersion"] not in version.ALL:
         given = data["cniVersion"]
         message = (
@@ -124,11 +120,8 @@ def _known_or_newer(entry: str, place: tuple[Any, ...]) -> Iterator[Fault]:
 
 
 def _suggest(given: str) -> str:
-    if given in ("1.1", "1.10"):
-        return '"1.1.0"'
-    if not re.match(r"0\.[1-4]", given):
-        return '"1.0.0"'
-    return f'"{difflib.get_close_matches(given, version.ALL, 1, 0.0)[0]}"'
+    alike = (f'"{known}"' for known in reversed(version.ALL) if known[:3] == given[:3])
+    return next(alike, '"1.0.0"')
 
 
 def _flag_findings(data: dict[str, Any]) -> Iterator[Fault]:

@@ -30,6 +30,7 @@ _PRICES = {
     "add": "about 1 s off the network",
     "del": "takes the container off the network",
     "configure": "restarts the runtime",
+    "replace": "later calls run another release, which may be older; running containers keep their networks",
     "write": "changes a network in use",
     **dict.fromkeys(("remove", "rename", "restore", "set_aside", "adopt"), "a network goes"),
 }
@@ -40,6 +41,8 @@ _OF_MANY = {
     GONE: "not in the inventory, and not inspected lately; remove its record in hosts/ if it is gone for good",
 }
 _OF_PLUGINS = ("install", "replace")
+# A step that is not safe because the plugin is not known to become newer: its kind and class.
+_OTHER_RELEASE = ("replace", DISRUPTIVE)
 # Containers that run have no network, or those that start get none.
 _LOST_TRAFFIC = (LOST, DUPLICATE, POOL_FULL, "repair")
 ALL_CLASSES = [SAFE, DISRUPTIVE]
@@ -198,7 +201,8 @@ class Cause:
         """Return the description and the command."""
         kind = self.first.kind
         if self.first.step_class in ALL_CLASSES:
-            return "Repair", repair(commands, self.hosts, self.first.step_class)
+            what = "Replace plugins" if (kind, self.first.step_class) == _OTHER_RELEASE else "Repair"
+            return what, repair(commands, self.hosts, self.first.step_class)
         if kind == LEAKS:
             return "Collect", repair(commands, self.hosts, LEAKS)
         if kind == VULNERABLE and self.first.reason in _ADVISED:
@@ -224,10 +228,10 @@ def causes_of(
             if finding.level:
                 cause = causes.setdefault(finding.cause, Cause(finding))
                 cause.add(host, finding, times.get(finding.key, ""))
-    by_command: dict[str, Cause] = {}
+    by_command: dict[object, Cause] = {}
     for cause in sorted(causes.values(), key=lambda cause: cause.rank):
         cause.command = cause.dealt_with(commands)
-        same = by_command.setdefault(cause.command[1] or cause.id, cause)
+        same = by_command.setdefault(cause.command if cause.command[1] else cause.id, cause)
         if same is not cause:
             same.merge(cause)
     return list(by_command.values())
@@ -246,6 +250,9 @@ def repairs(hosts: Sequence[Record], commands: Commands) -> Iterator[tuple[str, 
     counted = {host["host"]: {**classes_of(host), LEAKS: leaks_of(host)} for host in hosts}
     for kind, what, price in _OFFERS:
         names = [name for name, counts in counted.items() if counts.get(kind)]
+        steps = {(step.get("kind"), kind) for host in hosts for step in host["steps"] if step["class"] == kind}
+        if steps == {_OTHER_RELEASE}:
+            what, price = "Replace plugins on", _PRICES["replace"]
         command = repair(commands, names, kind)
         if command:
             yield f"{what} {several(len(names), 'host')}: {price}", command

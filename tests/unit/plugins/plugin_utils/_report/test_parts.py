@@ -131,6 +131,11 @@ def test_what_there_is_to_repair_has_a_command():
         ["Repair 1 host: containers lose their networks for a moment", "podwire.cni.remediate", "--limit", "i"],
         ["Collect what dead containers left on 1 host: no interruption", "podwire.cni.gc", "--limit", "j"],
     ]
+    # Containers do not lose their networks because a plugin may become older.
+    step = {"kind": "replace", "target": "/opt/cni/bin/bridge", "class": "disruptive"}
+    older = build("o", {"plugins": {"actions": [step]}}, {})
+    assert next(repairs([older], Commands()))[0].startswith("Replace plugins on 1 host: later calls run another")
+    assert [what for what, _command in repairs([older, hosts[1]], Commands())][1].startswith("Repair 2 hosts")
 
 
 def test_a_difference_has_some_lines_around_it():
