@@ -143,7 +143,7 @@ class Containerd(Runtime):
             settings = reading.section(handlers, handler)
             conf_dir = reading.directory(settings, "cni_conf_dir")
             if conf_dir and conf_dir != self.conf_dir:
-                other = Containerd(self.name, self.version, self.found, conf_dir, self.bin_dirs)
+                other = Containerd(self.name, self.version, self.evidence, conf_dir, self.bin_dirs)
                 other.max_networks = max(0, reading.number(settings, "cni_max_conf_num", 0)) or self.max_networks
                 other.internal_loopback = self.internal_loopback
                 other.process, other.pid, other.address, other.handler = self.process, self.pid, self.address, handler
@@ -295,9 +295,9 @@ class _Files:
     def _import_it(self) -> None:
         # An existing import pattern may already match the drop-in.
         folder, name = os.path.split(self.drop_in)
-        imports, here = self.tables.get("imports"), os.path.dirname(self.main)
+        imports, base = self.tables.get("imports"), os.path.dirname(self.main)
         paths = [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
-        patterns = [os.path.split(os.path.join(here, path)) for path in paths]
+        patterns = [os.path.split(os.path.join(base, path)) for path in paths]
         if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):
             self.after[self.main] = self._edited(self.main, with_import, self.drop_in)
 

@@ -86,7 +86,7 @@ class Effective:
         return {
             "runtime": runtime.name,
             "version": runtime.version,
-            "found": runtime.found,
+            "found": runtime.evidence,
             "conf_dir": runtime.conf_file or ("" if own else runtime.conf_dir),
             "bin_dirs": runtime.bin_dirs,
             "network": verdict.network,
@@ -186,7 +186,7 @@ class Effective:
         *managed* are the paths of files that are there on purpose. Whoever chooses by name can use each.
         """
         present = {str(file.network) for file in self.files}.intersection(networks)
-        going_by_order = [r for r in self._counted() if r.found and r.profile.choice == FIRST and self.reads_here(r)]
+        going_by_order = [r for r in self._counted() if r.evidence and r.profile.choice == FIRST and self.reads_here(r)]
         return [runtime for runtime in going_by_order if present and self._prefers(runtime, present, managed)]
 
     def _prefers(self, runtime: Runtime, networks: Collection[str], managed: Container[str]) -> bool:

@@ -83,7 +83,7 @@ class Nomad(Runtime):
         named.config = next((path for path in reversed(named._configs()) if os.path.isdir(path)), "")
         if named.release >= (2, 0):
             named.bin_dirs = ["/opt/cni/bin", "/usr/libexec/cni"]
-        bridge = Runtime("nomad-bridge", named.version, named.found)
+        bridge = Runtime("nomad-bridge", named.version, named.evidence)
         with named.read_settings():
             client = named._read()
             bridge.bin_dirs = list(named.bin_dirs)
@@ -148,7 +148,7 @@ class Nomad(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
-        if self.found and not self.config:
+        if self.evidence and not self.config:
             raise HostError(
                 "Nomad reads single configuration files, not a directory; set cni_config_dir and cni_path in their "
                 "client block, or pass a directory to the agent with -config",

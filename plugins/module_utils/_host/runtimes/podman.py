@@ -88,7 +88,7 @@ class Podman(Runtime):
 
     def _without_cni(self) -> str:
         """Return why it has no CNI."""
-        unknown = f"{self.found} does not tell its version, and podman 5 has no CNI"
+        unknown = f"{self.evidence} does not tell its version, and podman 5 has no CNI"
         return f"podman {self.version} has no CNI" if self.version else unknown
 
     def _backend(self, configured: str, paths: Sequence[str]) -> Tuple[str, str]:
@@ -158,7 +158,7 @@ class Podman(Runtime):
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_cni``."""
         # For one that is not installed yet, the task says that it has CNI.
-        release = self.release if self.found else (4, 0)
+        release = self.release if self.evidence else (4, 0)
         path, backend = settled()
         if desired.present and release >= (5, 0):
             raise HostError(f"{self._without_cni()}; leave podman out of 'runtime'", code="no_cni")

@@ -104,8 +104,8 @@ class Runtime:
     ``name`` of its profile, ``version`` ("" if unknown), ``conf_dir`` and ``bin_dirs``. ``conf_file``: the only file
     that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
     ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
-    of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
-    sentences about what could not be determined, or what is special here, ``findings`` what is wrong with its settings.
+    of conf_dir that it also reads. ``evidence`` that it is on this host, "" if there is none. ``notes``: sentences
+    about what could not be determined, or what is special here, ``findings`` what is wrong with its settings.
     ``reads`` is False for a runtime that is on the host but does not use CNI; the reason is in ``notes``. ``refuses``:
     why it starts no container at all, "" if it does. ``process`` is what runs and ``pid`` its number, 0 if it is not
     running; ``program`` is the file to execute, ``address`` its socket for CRI.
@@ -132,12 +132,12 @@ class Runtime:
     process = Process()
 
     def __init__(
-        self, name: str, version: str = "", found: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
+        self, name: str, version: str = "", evidence: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
     ) -> None:
         self.name = name
         self.profile = PROFILES[name]
         self.version = version
-        self.found = found
+        self.evidence = evidence
         self.set_conf(conf_dir or self.profile.conf_dir)
         self.bin_dirs = list(bin_dirs or self.profile.bin_dirs)
         self.default_network = self.profile.default_network
@@ -286,7 +286,7 @@ class Runtime:
     def has(self, desired: RuntimeSettings) -> bool:
         """Tell whether it has these settings already."""
         current, wanted = self.compared(desired)
-        return bool(self.found) and self.reads and current == wanted
+        return bool(self.evidence) and self.reads and current == wanted
 
     def take_over(self, desired: RuntimeSettings) -> None:
         """Become as it will be when it has these settings."""

@@ -78,7 +78,7 @@ class Setup:
 
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
-        if not runtime.found:
+        if not runtime.evidence:
             others = discover.runtimes_on_host(self.desired.conf_dir, self.view)
             managed_elsewhere(name, [other.name for other in others])
             self._missing(
@@ -186,7 +186,7 @@ class Setup:
                 if change is changes[0] and service and runtime.pid:
                     note_restart(service, runtime.pid)
                 change.make()
-                if change is changes[-1] and self.desired.present and before.found:
+                if change is changes[-1] and self.desired.present and before.evidence:
                     self._verify(before)
             except HostError:
                 for made in changes[: changes.index(change) + 1]:
@@ -252,7 +252,7 @@ def _choose(same: List[Runtime]) -> Runtime:
 
     Runtime handlers with their own networks keep them.
     """
-    candidates = [runtime for runtime in same if runtime.config or not runtime.found] or same
+    candidates = [runtime for runtime in same if runtime.config or not runtime.evidence] or same
     return min(candidates, key=lambda runtime: (not runtime.reads, runtime.config != CONTAINERD_CONFIG))
 
 
@@ -262,7 +262,7 @@ def _reason(runtime: Runtime, desired: RuntimeSettings) -> str:
 
     if not desired.present:
         return "state is absent"
-    if not runtime.found or not runtime.reads:
+    if not runtime.evidence or not runtime.reads:
         return "does not have the settings yet"
     texts = change_in_words(*runtime.compared(desired))
     return texts or "its settings are not as this collection writes them"

@@ -59,7 +59,7 @@ def warn_of_unused(plan: Plan, names: Iterable[str], bin_dir: str, conf_dir: str
 
 def _using(runtimes: Sequence[Runtime]) -> List[Runtime]:
     """Return the runtimes that are on this host and use CNI. Multus is a plugin, which its runtime runs."""
-    return [runtime for runtime in runtimes if runtime.found and runtime.reads and runtime.name != "multus"]
+    return [runtime for runtime in runtimes if runtime.evidence and runtime.reads and runtime.name != "multus"]
 
 
 def _reads_directory(runtime: Runtime) -> bool:

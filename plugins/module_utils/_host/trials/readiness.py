@@ -214,7 +214,7 @@ class Readiness:
             return []
         text = f"{runtime.name} is installed, but does not run"
         remedy = f"start it (systemctl start {runtime.unit}), and {_log_of(runtime)}"
-        evidence = f"it was found by {runtime.found}, and root runs no process of it"
+        evidence = f"it was found by {runtime.evidence}, and root runs no process of it"
         return [obstacle("not_running", text, evidence, remedy, WARNING if self._running else ERROR)]
 
     def _no_network(self, runtime: Runtime) -> List[Finding]:

@@ -45,7 +45,7 @@ def test_a_host_without_apptainer(fake_host):
     assert apptainer.Apptainer.find([]) == []
     fake_host.put(CONFIG, PACKAGED)
     runtime = find()
-    assert (runtime.name, runtime.version, runtime.found) == ("apptainer", "", fake_host.path(CONFIG))
+    assert (runtime.name, runtime.version, runtime.evidence) == ("apptainer", "", fake_host.path(CONFIG))
 
 
 def test_the_defaults_of_the_package(fake_host):

@@ -153,7 +153,7 @@ def program(tmp_path, monkeypatch):
 
 def podman(program, script):
     runtime = class_of("podman")("podman", "4.3.1", program("podman", script))
-    runtime.program, runtime.databases = runtime.found, "/var"
+    runtime.program, runtime.databases = runtime.evidence, "/var"
     return runtime
 
 

@@ -20,7 +20,7 @@ def configured(tmp_path):
     """Return a runtime by its name, with its configuration below the test's own directory."""
 
     def make(name, text=None, conf_dir="/etc/cni/net.d"):
-        runtime = class_of(name)(name, found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime = class_of(name)(name, evidence="a test", conf_dir=conf_dir, bin_dirs=["/b"])
         runtime.config = str(tmp_path / "config.toml") if name.startswith("containerd") else str(tmp_path)
         if text is not None:
             with open(runtime.config, "w", encoding="utf-8", errors="surrogateescape") as stream:
@@ -198,9 +198,9 @@ def test_podman_without_cni_is_refused(configured, tmp_path, monkeypatch):
     with pytest.raises(HostError, match="does not tell its version") as caught:
         runtime.changes(WANTED)
     assert caught.value.code == "no_cni"
-    runtime.found = ""
+    runtime.evidence = ""
     assert 'network_backend = "cni"' in runtime.changes(WANTED)[0].after
-    runtime.found = "a test"
+    runtime.evidence = "a test"
     runtime.version, runtime.reads = "4.3.1", False
     monkeypatch.setattr(podman, "settled", lambda: ("/graph/defaultNetworkBackend", "netavark"))
     with pytest.raises(HostError, match="podman system reset"):

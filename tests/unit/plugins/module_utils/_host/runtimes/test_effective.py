@@ -293,7 +293,7 @@ def test_only_an_unmanaged_file_displaces_networks(effective_host, tmp_path):
         effective_host.has(name)
     effective_host.has("buildkit").set_conf(os.path.join(effective_host.conf_dir, "05-b.conflist"))
     effective_host.has("k3s", conf_dir=str(tmp_path / "other"))
-    effective_host.has("crio").found = ""
+    effective_host.has("crio").evidence = ""
     effective_host.has("crio", reads=False)
     assert displacing(effective_host, ["a"]) == displacing(effective_host, ["c", "a"]) == ["containerd-1.7"]
     assert displacing(effective_host, ["a"], ["05-b.conflist"]) == displacing(effective_host, ["a", "b"]) == []

@@ -41,7 +41,7 @@ def test_crio_is_configured_by_files_drop_ins_and_flags(fake_host):
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.default_network) == ("/b", ["/p", "/q"], "apps")
     fake_host.run("crio", "--cni-config-dir=/d", "--cni-plugin-dir", "/r", "--cni-plugin-dir=/s")
     [runtime] = crio(fake_host)
-    assert (runtime.conf_dir, runtime.bin_dirs, runtime.found) == ("/d", ["/r", "/s"], "a running crio")
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.evidence) == ("/d", ["/r", "/s"], "a running crio")
 
 
 def test_crio_reads_the_files_that_its_command_line_names(fake_host):
@@ -194,7 +194,7 @@ def test_nomads_command_line_counts_most(fake_host):
     fake_host.run("nomad", "agent", "-client", "-config={root}/srv/a.hcl", "-cni-config-dir", "/d", "-cni-path=/e")
     fake_host.run("nomad", "logmon")
     named = nomad(fake_host)[0]
-    assert (named.conf_dir, named.bin_dirs, named.found) == ("/d", ["/e"], "a running nomad")
+    assert (named.conf_dir, named.bin_dirs, named.evidence) == ("/d", ["/e"], "a running nomad")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_buildkit_reads_one_file_in_some_modes(fake_host):
     assert not others(fake_host)["buildkit"].reads
     fake_host.run("buildkitd", "--containerd-worker-net=cni", "--containerd-cni-config-path=/z.json")
     runtime = others(fake_host)["buildkit"]
-    assert (runtime.reads, runtime.conf_file, runtime.found) == (True, "/z.json", "a running buildkitd")
+    assert (runtime.reads, runtime.conf_file, runtime.evidence) == (True, "/z.json", "a running buildkitd")
     fake_host.put("/etc/buildkit/buildkitd.toml", "[worker")
     assert "not understood" in others(fake_host)["buildkit"].notes[0]
 
@@ -381,8 +381,8 @@ def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(fake_host):
     here, absent, fixed, own = discover.named_runtimes(
         ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"], HostView()
     )
-    assert (here.name, here.conf_dir, here.found) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
-    assert (absent.conf_dir, absent.bin_dirs, absent.found) == ("/srv/net.d", ["/srv/bin"], "")
+    assert (here.name, here.conf_dir, here.evidence) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
+    assert (absent.conf_dir, absent.bin_dirs, absent.evidence) == ("/srv/net.d", ["/srv/bin"], "")
     assert "it is assumed to read /srv/net.d" in absent.notes[0]
     assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
     assert "default" in fixed.notes[0]

@@ -50,7 +50,7 @@ def test_real_dumps_tell_directories_numbers_and_handlers(fake_host, version, pr
     fake_host.put(CONFIG, "version = 2\n")
     fake_host.prints = {"--version": printed, DUMP: dump(version)}
     runtime, handler = find(fake_host)
-    assert (runtime.name, runtime.version, runtime.found) == (name, version, "/usr/bin/containerd")
+    assert (runtime.name, runtime.version, runtime.evidence) == (name, version, "/usr/bin/containerd")
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.max_networks) == ("/srv/cni/net.d", bin_dirs, 3)
     assert (runtime.notes, runtime.reads) == ([], True)
     assert (handler.conf_dir, handler.max_networks, handler.bin_dirs) == ("/srv/kata/net.d", 2, bin_dirs)
@@ -71,8 +71,8 @@ def test_a_running_daemon_says_which_configuration_it_reads(fake_host, tmp_path)
     fake_host.programs = ["containerd"]
     fake_host.prints = {"--version": "containerd x 1.7.24", "--config {root}/srv/own.toml config dump": dump("1.7.24")}
     first, _handler, second = find(fake_host)
-    assert (first.conf_dir, first.found) == ("/srv/cni/net.d", "a running containerd")
-    assert second.found == "/usr/bin/containerd"
+    assert (first.conf_dir, first.evidence) == ("/srv/cni/net.d", "a running containerd")
+    assert second.evidence == "/usr/bin/containerd"
     assert any("its own command failed" in note for note in second.notes)
 
 
@@ -170,10 +170,10 @@ def test_distributions_are_found_by_their_files_and_their_processes(fake_host, n
         relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
     )
     [runtime] = find(fake_host)
-    assert (runtime.name, runtime.found, runtime.conf_dir) == (name, config, "/var/lib/x/net.d")
+    assert (runtime.name, runtime.evidence, runtime.conf_dir) == (name, config, "/var/lib/x/net.d")
     fake_host.run("containerd", "-c", config)
     [runtime] = find(fake_host)
-    assert (runtime.name, runtime.found) == (name, "a running containerd")
+    assert (runtime.name, runtime.evidence) == (name, "a running containerd")
 
 
 def test_k3s_without_flannel_has_containerds_defaults(fake_host):

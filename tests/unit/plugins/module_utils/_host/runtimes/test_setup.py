@@ -34,7 +34,7 @@ def notes(tmp_path, monkeypatch):
 @pytest.fixture
 def crio(tmp_path):
     """Return a CRI-O whose drop-ins are in the test's own directory; it runs as this test."""
-    runtime = runtime_named("crio", found="a test", conf_dir="/etc/cni/net.d")
+    runtime = runtime_named("crio", evidence="a test", conf_dir="/etc/cni/net.d")
     runtime.config, runtime.pid, runtime.address = str(tmp_path), os.getpid(), str(tmp_path / "socket")
     return runtime
 
@@ -57,7 +57,7 @@ def host_has(monkeypatch, *runtimes):
 
 def read_again(monkeypatch, crio, conf_dir):
     """Let a second look at the host find CRI-O with a directory."""
-    again = runtime_named("crio", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+    again = runtime_named("crio", evidence="a test", conf_dir=conf_dir, bin_dirs=["/b"])
     again.config, again.pid, again.address = crio.config, crio.pid, crio.address
     host_has(monkeypatch, again)
     return again
@@ -110,7 +110,7 @@ def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monke
 
 def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
     def containerd(conf_dir, tables):
-        runtime = runtime_named("containerd-2.1", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime = runtime_named("containerd-2.1", evidence="a test", conf_dir=conf_dir, bin_dirs=["/b"])
         runtime.config, runtime.tables = str(tmp_path / "config.toml"), tables
         return runtime
 
@@ -139,7 +139,7 @@ def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
     ],
 )
 def test_a_runtime_that_is_not_to_be_configured_is_an_error(tmp_path, monkeypatch, name, here, code):
-    host_has(monkeypatch, *(runtime_named(other, found="a test") for other in here))
+    host_has(monkeypatch, *(runtime_named(other, evidence="a test") for other in here))
     with pytest.raises(HostError) as caught:
         plan(tmp_path, [runtime_named(name)])
     assert caught.value.code == code
@@ -155,7 +155,7 @@ def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypa
 
 def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_path):
     def podman():
-        runtime = runtime_named("podman", version="4.3.1", found="a test")
+        runtime = runtime_named("podman", version="4.3.1", evidence="a test")
         runtime.config = str(tmp_path)
         return runtime
 
@@ -169,7 +169,7 @@ def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_
 
 
 def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(tmp_path):
-    containerd, nomad = runtime_named("containerd-1.7", found="a test"), runtime_named("nomad", found="a test")
+    containerd, nomad = runtime_named("containerd-1.7", evidence="a test"), runtime_named("nomad", evidence="a test")
     containerd.config, containerd.reads, nomad.reads = "/c", False, False
     with pytest.raises(HostError) as caught:
         plan(tmp_path, [containerd])
@@ -179,7 +179,7 @@ def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(t
 
 
 def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
-    docker, handler, own = (runtime_named("containerd-1.7", found="a test") for _number in range(3))
+    docker, handler, own = (runtime_named("containerd-1.7", evidence="a test") for _number in range(3))
     docker.config, own.config, docker.reads = "/run/docker/containerd.toml", "/etc/containerd/config.toml", False
     assert setup._choose([docker, handler, own]) is own
     assert setup._choose([handler, docker]) is docker
@@ -192,13 +192,13 @@ def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
         ({"bin_dirs": ["/a", "/b"]}, {}, "conf_dir /etc/cni/net.d, want /n; bin_dirs /a:/b, want /b"),
         ({"conf_dir": "/n", "max_networks": 1}, {"max_conf_num": 2}, "max_conf_num 1, want 2"),
         ({"conf_dir": "/n"}, {}, "its settings are not as this collection writes them"),
-        ({"found": ""}, {}, "does not have the settings yet"),
+        ({"evidence": ""}, {}, "does not have the settings yet"),
         ({"reads": False}, {}, "does not have the settings yet"),
         ({}, {"present": False}, "state is absent"),
     ],
 )
 def test_the_reason_names_the_settings_that_differ(now, wanted, reason):
-    runtime = runtime_named("crio", found="a test", conf_dir="/etc/cni/net.d", bin_dirs=["/b"])
+    runtime = runtime_named("crio", evidence="a test", conf_dir="/etc/cni/net.d", bin_dirs=["/b"])
     for name, value in now.items():
         setattr(runtime, name, value)
     assert setup._reason(runtime, WANTED._replace(**wanted)) == reason
@@ -275,7 +275,7 @@ def nomad_or_podman(name, tmp_path):
     if name == "nomad":
         runtime.pid, runtime.port = os.getpid(), 4646
     else:
-        runtime.program, runtime.databases = runtime.found, str(tmp_path)
+        runtime.program, runtime.databases = runtime.evidence, str(tmp_path)
     return runtime
 
 

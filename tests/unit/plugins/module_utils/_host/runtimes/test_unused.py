@@ -151,7 +151,7 @@ def test_plugins_that_do_not_exist_are_another_matter(unused_host):
     assert unused_host.codes() == []
 
 
-@pytest.mark.parametrize("settings", [{"reads": False}, {"found": ""}])
+@pytest.mark.parametrize("settings", [{"reads": False}, {"evidence": ""}])
 def test_a_runtime_that_uses_no_cni_or_is_not_there(unused_host, settings):
     unused_host.install("opt", "bridge")
     unused_host.has("podman", "usr", **settings)
