@@ -146,10 +146,10 @@ class Source:
             write(target)
         return path
 
-    def _selected(self, found: Any, folder: str = "") -> WantedPlugins:
-        check_machines(found.machines)
-        parts = {"files": found.files, "contents": found.source.contents, "shipped": found.files}
-        return self._nothing._replace(archive=found.archive, scripts=found.scripts, folder=folder, **parts)
+    def _selected(self, selection: Any, folder: str = "") -> WantedPlugins:
+        check_machines(selection.machines)
+        parts = {"files": selection.files, "contents": selection.source.contents, "shipped": selection.files}
+        return self._nothing._replace(archive=selection.archive, scripts=selection.scripts, folder=folder, **parts)
 
 
 def with_plugins(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[Desired], R]) -> R:
