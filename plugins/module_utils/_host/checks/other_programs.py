@@ -89,8 +89,8 @@ def _networkd(links: Sequence[HostLink]) -> Iterator[Finding]:
     files = _by_name([f"{root}/systemd/network" for root in _SYSTEM], ".network")
     settings = [(path, _settings(path)) for path in files]
     for link in links:
-        path, found = next((row for row in settings if _matches(row[1], link)), ("", {}))
-        if path and found.get(("link", "unmanaged"), ["no"])[-1].lower() not in ("yes", "true", "on", "1"):
+        path, values = next((row for row in settings if _matches(row[1], link)), ("", {}))
+        if path and values.get(("link", "unmanaged"), ["no"])[-1].lower() not in ("yes", "true", "on", "1"):
             shown, pattern = (link.name,) * 2 if link.kind == "bridge" else _VETHS
             text = f"systemd-networkd configures {shown}, and removes addresses, routes or its bridge from it"
             remedy = (
@@ -119,7 +119,7 @@ def _matches(settings: Mapping[Tuple[str, str], List[str]], link: HostLink) -> b
 
 def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
     """Return the values of each (section, key), with those of its drop-ins; an empty one forgets the others."""
-    found: Dict[Tuple[str, str], List[str]] = {}
+    settings: Dict[Tuple[str, str], List[str]] = {}
     name = f"systemd/network/{os.path.basename(path)}.d"
     for part in [path, *_by_name([f"{root}/{name}" for root in _SYSTEM], ".conf")]:
         section = ""
@@ -128,9 +128,9 @@ def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
                 section = line.strip("[]").lower()
             elif "=" in line:
                 key, _equals, value = line.partition("=")
-                values = found.setdefault((section, key.strip().lower()), [])
+                values = settings.setdefault((section, key.strip().lower()), [])
                 values[:] = [*values, value.strip()] if value.strip() else []
-    return found
+    return settings
 
 
 def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
@@ -179,16 +179,16 @@ def _assignments() -> List[Assignment]:
     if os.path.exists(_SYSCTL_CONF) and not any(os.path.realpath(file) == _SYSCTL_CONF for file in files):
         files.append(_SYSCTL_CONF)
     names = [name for group in _FORWARDING.values() for name in group]
-    found: List[Assignment] = []
+    assignments: List[Assignment] = []
     named: Set[str] = set()
     for path in files:
         for number, line in enumerate(_lines(path), 1):
             key, _equals, value = line.partition("=")
             pattern = _dotted(key.strip().lstrip("-"))
             reached = [name for name in names if fnmatchcase(name, pattern)]
-            found += [Assignment(name, path, number, value.strip(), "*" in pattern) for name in reached]
+            assignments += [Assignment(name, path, number, value.strip(), "*" in pattern) for name in reached]
             named.update(() if "*" in pattern else reached)
-    return [entry for entry in found if not (entry.by_pattern and entry.name in named)]
+    return [entry for entry in assignments if not (entry.by_pattern and entry.name in named)]
 
 
 def _dotted(key: str) -> str:
@@ -237,7 +237,7 @@ def _rules(dump: str) -> List[str]:
 
 def _by_name(folders: Sequence[str], extension: str) -> List[str]:
     """Return the files of *folders* in the order of their names; a name counts in the first folder that has it."""
-    found: Dict[str, str] = {}
+    paths: Dict[str, str] = {}
     for folder in folders:
         try:
             names = os.listdir(folder)
@@ -245,8 +245,8 @@ def _by_name(folders: Sequence[str], extension: str) -> List[str]:
             continue
         for name in names:
             if name.endswith(extension):
-                found.setdefault(name, f"{folder}/{name}")
-    return [found[name] for name in sorted(found)]
+                paths.setdefault(name, f"{folder}/{name}")
+    return [paths[name] for name in sorted(paths)]
 
 
 def _lines(path: str) -> List[str]:
