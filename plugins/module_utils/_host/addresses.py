@@ -35,11 +35,11 @@ def prefix_length(text: str, longest: int) -> Optional[int]:
 
 def is_in(address: str, network: str, length: int) -> bool:
     """Tell whether an address is in the subnet of another one. A subnet of one address has no second."""
-    one, other = packed(address), packed(network)
-    bits = 8 * (len(other) - 1) - length
-    if one[:1] != other[:1] or not other or bits <= 0:
+    address_bytes, network_bytes = packed(address), packed(network)
+    bits = 8 * (len(network_bytes) - 1) - length
+    if address_bytes[:1] != network_bytes[:1] or not network_bytes or bits <= 0:
         return False
-    return int.from_bytes(one[1:], "big") >> bits == int.from_bytes(other[1:], "big") >> bits
+    return int.from_bytes(address_bytes[1:], "big") >> bits == int.from_bytes(network_bytes[1:], "big") >> bits
 
 
 def written(raw: bytes) -> str:
@@ -49,8 +49,8 @@ def written(raw: bytes) -> str:
 
 def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
     """Return the addresses of a result of any version, in their order."""
-    found = [entry.get("address", entry.get("ip")) for entry in result_ips(result)]
-    return [address for address in found if isinstance(address, str)]
+    addresses = [entry.get("address", entry.get("ip")) for entry in result_ips(result)]
+    return [address for address in addresses if isinstance(address, str)]
 
 
 def result_ips(result: Optional[Mapping[str, Any]]) -> List[Dict[str, Any]]:

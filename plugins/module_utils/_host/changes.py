@@ -38,81 +38,81 @@ def reduce_change(before: Any, after: Any) -> Tuple[Any, Any]:
     return ("", "") if pair is None else pair
 
 
-def _reduced(one: Any, other: Any) -> Optional[Tuple[Any, Any]]:
+def _reduced(before: Any, after: Any) -> Optional[Tuple[Any, Any]]:
     """Return what differs of both, None if they are equal."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return _reduced_objects(one, other)
-    if isinstance(one, list) and isinstance(other, list):
-        return _reduced_lists(one, other)
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _reduced_objects(before, after)
+    if isinstance(before, list) and isinstance(after, list):
+        return _reduced_lists(before, after)
     # To Python, True and 1 are equal.
-    return None if one == other and isinstance(one, bool) == isinstance(other, bool) else (one, other)
+    return None if before == after and isinstance(before, bool) == isinstance(after, bool) else (before, after)
 
 
-def _reduced_objects(one: Dict[str, Any], other: Dict[str, Any]) -> Optional[Tuple[Any, Any]]:
+def _reduced_objects(before: Dict[str, Any], after: Dict[str, Any]) -> Optional[Tuple[Any, Any]]:
     left: Dict[str, Any] = {}
     right: Dict[str, Any] = {}
     differ = False
-    for key in {**one, **other}:
-        if key not in other:
-            left[key] = one[key]
-        elif key not in one:
-            right[key] = other[key]
+    for key in {**before, **after}:
+        if key not in after:
+            left[key] = before[key]
+        elif key not in before:
+            right[key] = after[key]
         else:
-            pair = _reduced(one[key], other[key])
+            pair = _reduced(before[key], after[key])
             if pair is None:
                 if key == "type":
-                    left[key], right[key] = one[key], other[key]
+                    left[key], right[key] = before[key], after[key]
                 continue
             left[key], right[key] = pair
         differ = True
     return (left, right) if differ else None
 
 
-def _reduced_lists(one: List[Any], other: List[Any]) -> Optional[Tuple[Any, Any]]:
+def _reduced_lists(before: List[Any], after: List[Any]) -> Optional[Tuple[Any, Any]]:
     left: List[Any] = []
     right: List[Any] = []
     differ = False
-    for here, there in _aligned(one, other):
-        if here is None or there is None:
-            left += [] if here is None else [one[here]]
-            right += [] if there is None else [other[there]]
+    for old_index, new_index in _aligned(before, after):
+        if old_index is None or new_index is None:
+            left += [] if old_index is None else [before[old_index]]
+            right += [] if new_index is None else [after[new_index]]
             differ = True
             continue
-        pair = _reduced(one[here], other[there])
+        pair = _reduced(before[old_index], after[new_index])
         differ = differ or pair is not None
         left.append(SAME if pair is None else pair[0])
         right.append(SAME if pair is None else pair[1])
     if not differ:
         return None
     # An element that is gone may look like what is left of another one.
-    return (one, other) if left == right else (left, right)
+    return (before, after) if left == right else (left, right)
 
 
-def _aligned(one: Sequence[Any], other: Sequence[Any]) -> Iterator[Pair]:
+def _aligned(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Pair]:
     """Yield the positions of elements that belong together, in order: plugins of one type, equal ones, or one place."""
-    keys = _keys(one, other)
+    keys = _keys(before, after)
     if keys is None:
-        for number in range(max(len(one), len(other))):
-            yield number if number < len(one) else None, number if number < len(other) else None
+        for number in range(max(len(before), len(after))):
+            yield number if number < len(before) else None, number if number < len(after) else None
         return
-    for tag, start, end, start_there, end_there in difflib.SequenceMatcher(None, *keys, False).get_opcodes():
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, *keys, False).get_opcodes():
         if tag == "equal":
-            yield from zip(range(start, end), range(start_there, end_there))
+            yield from zip(range(start, end), range(new_start, new_end))
         else:
             yield from ((number, None) for number in range(start, end))
-            yield from ((None, number) for number in range(start_there, end_there))
+            yield from ((None, number) for number in range(new_start, new_end))
 
 
-def _keys(one: Sequence[Any], other: Sequence[Any]) -> Optional[Tuple[List[str], List[str]]]:
+def _keys(before: Sequence[Any], after: Sequence[Any]) -> Optional[Tuple[List[str], List[str]]]:
     """Return what identifies the elements of both lists, None if it is their place."""
-    if max(len(one), len(other)) > _LONGEST_LIST:
+    if max(len(before), len(after)) > _LONGEST_LIST:
         return None
-    if _are_typed(one) and _are_typed(other):
-        return [element["type"] for element in one], [element["type"] for element in other]
-    if len(one) == len(other):
+    if _are_typed(before) and _are_typed(after):
+        return [element["type"] for element in before], [element["type"] for element in after]
+    if len(before) == len(after):
         return None
-    return [json.dumps(element, sort_keys=True) for element in one], [
-        json.dumps(element, sort_keys=True) for element in other
+    return [json.dumps(element, sort_keys=True) for element in before], [
+        json.dumps(element, sort_keys=True) for element in after
     ]
 
 
@@ -167,12 +167,12 @@ def change_in_words(before: Any, after: Any) -> str:
     A phrase such as ``bridge: mtu 1450, want 1500; plugin portmap is missing``. It names two differences, and counts
     the others if there are more.
     """
-    found = list(_phrases(mask(before), mask(after)))
-    if not found:
+    phrases = list(_phrases(mask(before), mask(after)))
+    if not phrases:
         return "" if _reduced(before, after) is None else "a secret differs"
-    if len(found) <= _MOST_NAMED:
-        return "; ".join(found)
-    return f"{found[0]}, and {len(found) - 1} other values differ"
+    if len(phrases) <= _MOST_NAMED:
+        return "; ".join(phrases)
+    return f"{phrases[0]}, and {len(phrases) - 1} other values differ"
 
 
 def _phrases(before: Any, after: Any) -> Iterator[str]:
@@ -180,8 +180,7 @@ def _phrases(before: Any, after: Any) -> Iterator[str]:
         yield from _differences("its content", before, after)
         return
     for key in {**before, **after}:
-        one, other = before.get(key), after.get(key)
-        if key == "plugins" and _are_typed(one) and _are_typed(other):
+        if key == "plugins" and _are_typed(before.get(key)) and _are_typed(after.get(key)):
             yield from _in_chain(before[key], after[key])
         else:
             yield from _of_member(key, key, before, after)
@@ -189,26 +188,26 @@ def _phrases(before: Any, after: Any) -> Iterator[str]:
 
 def _in_chain(before: List[Dict[str, Any]], after: List[Dict[str, Any]]) -> Iterator[str]:
     pairs = list(_aligned(before, after))
-    gone = [here for here, there in pairs if there is None and here is not None]
-    new = [there for here, there in pairs if here is None and there is not None]
-    same = [(here, there) for here, there in pairs if here is not None and there is not None]
+    gone = [old_index for old_index, new_index in pairs if new_index is None and old_index is not None]
+    new = [new_index for old_index, new_index in pairs if old_index is None and new_index is not None]
+    same = [(old_index, new_index) for old_index, new_index in pairs if old_index is not None and new_index is not None]
     moved = False
-    for there in list(new):
-        here = next((number for number in gone if before[number]["type"] == after[there]["type"]), None)
-        if here is not None:
+    for new_index in list(new):
+        old_index = next((number for number in gone if before[number]["type"] == after[new_index]["type"]), None)
+        if old_index is not None:
             moved = True
-            gone.remove(here)
-            new.remove(there)
-            same.append((here, there))
-    yield from (f"plugin {_named(after[there]['type'])} is missing" for there in new)
-    yield from (f"plugin {_named(before[here]['type'])} is not wanted" for here in gone)
+            gone.remove(old_index)
+            new.remove(new_index)
+            same.append((old_index, new_index))
+    yield from (f"plugin {_named(after[new_index]['type'])} is missing" for new_index in new)
+    yield from (f"plugin {_named(before[old_index]['type'])} is not wanted" for old_index in gone)
     if moved:
         yield "the plugins are in another order"
     types = [plugin["type"] for plugin in after]
-    for here, there in same:
-        place = _named(types[there]) if types.count(types[there]) == 1 else f"plugins[{there}]"
-        for key in {**before[here], **after[there]}:
-            yield from (f"{place}: {text}" for text in _of_member(key, key, before[here], after[there]))
+    for old_index, new_index in same:
+        place = _named(types[new_index]) if types.count(types[new_index]) == 1 else f"plugins[{new_index}]"
+        for key in {**before[old_index], **after[new_index]}:
+            yield from (f"{place}: {text}" for text in _of_member(key, key, before[old_index], after[new_index]))
 
 
 def _of_member(path: str, key: str, before: Dict[str, Any], after: Dict[str, Any]) -> Iterator[str]:
@@ -228,8 +227,8 @@ def _differences(path: str, before: Any, after: Any) -> Iterator[str]:
         for key in {**before, **after}:
             yield from _of_member(f"{path}.{key}", key, before, after)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, (one, other) in enumerate(zip(before, after)):
-            yield from _differences(f"{path}[{number}]", one, other)
+        for number, (old, new) in enumerate(zip(before, after)):
+            yield from _differences(f"{path}[{number}]", old, new)
     elif _reduced(before, after) is not None:
         have, want = _shown(before), _shown(after)
         yield f"{_named(path)} {have}, want {want}" if have and want else f"{_named(path)} differs"

@@ -97,8 +97,8 @@ def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
         except OSError as error:
             raise HostError(f"cannot list the directory {conf_dir}: {error.strerror}", code="no_directory") from error
         wanted = sorted((name for name in names if extension(name) in EXTENSIONS), key=sort_key)
-        found = [_read_entry(directory, name) for name in wanted]
-    return [file for file in found if file is not None]
+        files = [_read_entry(directory, name) for name in wanted]
+    return [file for file in files if file is not None]
 
 
 def network_files(conf_dir: str) -> List[ConfFile]:

@@ -239,8 +239,8 @@ def _label(fd: int, target: str) -> None:
         return
     if selinux.is_selinux_enabled() != 1:
         return
-    found, label = selinux.matchpathcon(target, stat.S_IFREG)
-    if found == 0:
+    status, label = selinux.matchpathcon(target, stat.S_IFREG)
+    if status == 0:
         os.setxattr(fd, "security.selinux", label.encode("utf-8") + b"\0")
 
 

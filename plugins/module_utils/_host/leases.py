@@ -59,12 +59,12 @@ def lease_stores(
     *networks* are the configured ones with their parsed plugin objects, one pair for each plugin. In host-local's
     default directory every store counts, even if its network is no longer configured.
     """
-    found = {(default, name) for name in _folders(default)}
+    stores = {(default, name) for name in _folders(default)}
     for network, plugin in networks:
         data_dir = lease_dir(plugin, default)
         if data_dir and os.path.isdir(os.path.join(data_dir, network)):
-            found.add((data_dir, network))
-    return sorted(found)
+            stores.add((data_dir, network))
+    return sorted(stores)
 
 
 def _folders(path: str) -> List[str]:

@@ -99,10 +99,9 @@ class Manifest:
         try:
             data = json.loads(read_file(path, _LARGEST).decode("utf-8"))
             if data["version"] != _VERSION:
-                found = data["version"]
                 raise HostError(
-                    f"{path} has format {found!r}, but this release reads {_VERSION}; upgrade the collection on the "
-                    "controller",
+                    f"{path} has format {data['version']!r}, but this release reads {_VERSION}; upgrade the collection "
+                    "on the controller",
                     code="manifest_version",
                 )
             return {key: _section(key, data[key], shape) for key, shape in _SECTIONS.items()}
@@ -150,13 +149,13 @@ class Manifest:
         except OSError as error:
             raise HostError(f"cannot read {path} to keep it: {error.strerror}", code="unreadable") from error
         with os.fdopen(fd, "rb") as source, Directory(objects) as directory:
-            found = os.fstat(source.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(source.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise HostError(f"{path} is not a regular file, so it cannot be kept", code="not_regular")
             digest = digest_of(source)
             source.seek(0)
             stage(directory, digest, source, Attributes(0o600)).publish()
-        return {"sha256": digest, "mode": stat.S_IMODE(found.st_mode), "uid": found.st_uid, "gid": found.st_gid}
+        return {"sha256": digest, "mode": stat.S_IMODE(status.st_mode), "uid": status.st_uid, "gid": status.st_gid}
 
     def kept(self, digest: str) -> BinaryIO:
         """Open a kept file, after checking that its content still has the digest that is its name."""
@@ -219,15 +218,15 @@ def _conforms(value: Any, shape: Any) -> bool:
     release may have added, have scalar values.
     """
     if isinstance(shape, tuple):
-        return any(_conforms(value, one) for one in shape)
+        return any(_conforms(value, alternative) for alternative in shape)
     if isinstance(shape, list):
         return isinstance(value, list) and all(_conforms(item, shape[0]) for item in value)
     if isinstance(shape, dict):
-        plain = {key.rstrip("?"): one for key, one in shape.items()}
+        plain = {key.rstrip("?"): member_shape for key, member_shape in shape.items()}
         return (
             isinstance(value, dict)
             and all(key in value for key in shape if not key.endswith("?"))
-            and all(_conforms(key, str) and _conforms(one, plain.get(key, _SCALAR)) for key, one in value.items())
+            and all(_conforms(key, str) and _conforms(member, plain.get(key, _SCALAR)) for key, member in value.items())
         )
     if shape is str:
         return isinstance(value, str) and _is_encodable(value)
@@ -270,8 +269,8 @@ def digest_of(stream: BinaryIO) -> str:
 def _private_directory(path: str) -> None:
     make_directory(os.path.dirname(path), 0o700)
     make_directory(path, 0o700)
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise HostError(
             f"{path} must be a directory of root with mode 0700; set that with: chown root {path} && chmod 0700 {path}",
             code="unsafe_permissions",

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Dict, List, Sequence
 
 from .errors import HostError
-from .netns import NETNS_DIR, check_name, look
+from .netns import NETNS_DIR, check_name, inspect_paths
 from .plan import DISRUPTIVE, SAFE, Plan, Step
 
 NETNS_ARGUMENTS: Dict[str, Any] = {
@@ -44,31 +44,31 @@ def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) ->
         if name in names[:index]:
             raise HostError(f"names[{index}]: {name} is in the list twice; leave one out", code="duplicate_netns")
     paths = [os.path.join(NETNS_DIR, name) for name in names]
-    seen = look(dict.fromkeys(paths, ()))
+    seen = inspect_paths(dict.fromkeys(paths, ()))
     for name, path in zip(names, paths):
         try:
-            there = _NAMESPACE if seen[path].identity else _leftover(path)
+            state = _NAMESPACE if seen[path].identity else _leftover(path)
         except HostError as error:
             plan.refuse(error, check_mode)
             plan.rows.append({"name": name, "path": path, "action": "failed"})
             continue
         action = "none"
-        before = None if there == _NOTHING else {"path": path, "is": there}
-        if present and there != _NAMESPACE:
+        before = None if state == _NOTHING else {"path": path, "is": state}
+        if present and state != _NAMESPACE:
             action = "created"
             after = {"path": path, "is": _NAMESPACE}
-            reason = "does not exist" if there == _NOTHING else "the file is there, but its namespace is gone"
-            plan.add(Step("create", path, SAFE, before, after, partial(_create, name, there), reason=reason))
-        elif not present and there != _NOTHING:
+            reason = "does not exist" if state == _NOTHING else "the file is there, but its namespace is gone"
+            plan.add(Step("create", path, SAFE, before, after, partial(_create, name, state), reason=reason))
+        elif not present and state != _NOTHING:
             action = "removed"
             plan.add(
                 Step(
                     "remove",
                     path,
-                    DISRUPTIVE if there == _NAMESPACE else SAFE,
+                    DISRUPTIVE if state == _NAMESPACE else SAFE,
                     before,
                     None,
-                    partial(_remove, name, there),
+                    partial(_remove, name, state),
                     reason="state is absent",
                 )
             )
@@ -92,19 +92,19 @@ def _leftover(path: str) -> str:
     )
 
 
-def _create(name: str, there: str) -> None:
+def _create(name: str, state: str) -> None:
     import pyroute2.netns
 
     path = os.path.join(NETNS_DIR, name)
     try:
         os.makedirs(NETNS_DIR, mode=0o755, exist_ok=True)
-        if there == _LEFTOVER:
+        if state == _LEFTOVER:
             os.unlink(path)
         # By its path, in bytes, because pyroute2 expects names to be ASCII.
         pyroute2.netns.create(os.fsencode(path))
     except Exception as error:
         raise HostError(f"cannot create the network namespace {name}: {_text(error)}", code="create_failed") from error
-    if look({path: ()})[path].identity is None:
+    if inspect_paths({path: ()})[path].identity is None:
         raise HostError(
             f"created the network namespace {name}, but {path} does not lead to it; check that {NETNS_DIR} is on a "
             "file system that allows mounts",
@@ -112,10 +112,10 @@ def _create(name: str, there: str) -> None:
         )
 
 
-def _remove(name: str, there: str) -> None:
+def _remove(name: str, state: str) -> None:
     path = os.path.join(NETNS_DIR, name)
     try:
-        if there == _LEFTOVER or os.path.islink(path):
+        if state == _LEFTOVER or os.path.islink(path):
             # A link leads to a namespace with another path; only the name is removed.
             os.unlink(path)
             return

@@ -82,13 +82,13 @@ class Seen:
         self.host = host
 
 
-def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
+def same(identity: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
     """Tell whether two identities are those of one namespace; False if one of them is None or empty."""
-    if not one or not other:
+    if not identity or not other:
         return False
-    if any(one.get(key) != other.get(key) for key in ("boot_id", "dev", "inode")):
+    if any(identity.get(key) != other.get(key) for key in ("boot_id", "dev", "inode")):
         return False
-    cookies = (one.get("cookie"), other.get("cookie"))
+    cookies = (identity.get("cookie"), other.get("cookie"))
     return None in cookies or cookies[0] == cookies[1]
 
 
@@ -161,7 +161,7 @@ class Netns:
             if self._fd is None:
                 os.close(fd)
 
-    def look(self, names: Iterable[str]) -> Seen:
+    def inspect(self, names: Iterable[str]) -> Seen:
         """Return the identity of the namespace, which it keeps, and which of the interface *names* exist there."""
         seen = apart(lambda: seen_here(names) if self.enter() else Seen())
         self.identity = self.identity or seen.identity
@@ -197,22 +197,22 @@ class Netns:
         return fd
 
 
-def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
+def inspect_paths(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
     """Return for each path the namespace that it leads to, and which of the interface names given for it exist there.
 
     Raises HostError ``netns_unusable``.
     """
-    return apart(lambda: {path: _look(path, names) for path, names in wanted.items()}) if wanted else {}
+    return apart(lambda: {path: _inspect(path, names) for path, names in wanted.items()}) if wanted else {}
 
 
-def look_planned(wanted: Mapping[str, Iterable[str]], planned: Mapping[str, bool]) -> Dict[str, Seen]:
+def inspect_planned(wanted: Mapping[str, Iterable[str]], planned: Mapping[str, bool]) -> Dict[str, Seen]:
     """Do the same; a namespace that a step will create, by *planned* (HostView.namespaces), has no interfaces."""
-    found = look(wanted)
-    for path in found:
-        if planned.get(path) and found[path].identity is None:
+    seen = inspect_paths(wanted)
+    for path in seen:
+        if planned.get(path) and seen[path].identity is None:
             # An empty identity is the same as no other.
-            found[path] = Seen({})
-    return found
+            seen[path] = Seen({})
+    return seen
 
 
 def visit(namespaces: Iterable[Netns], read: Callable[[], Result]) -> Dict[str, Result]:
@@ -220,12 +220,12 @@ def visit(namespaces: Iterable[Netns], read: Callable[[], Result]) -> Dict[str, 
 
     Raises HostError ``netns_unusable``, and what *read* raises.
     """
-    return apart(lambda: {one.path: read() for one in namespaces if one.enter()})
+    return apart(lambda: {namespace.path: read() for namespace in namespaces if namespace.enter()})
 
 
-def look_at(path: str, name: str) -> Seen:
-    """Do the same as :func:`look` for one path and one interface name."""
-    return look({path: (name,)})[path]
+def inspect_path(path: str, name: str) -> Seen:
+    """Do the same as :func:`inspect_paths` for one path and one interface name."""
+    return inspect_paths({path: (name,)})[path]
 
 
 def enter_host() -> None:
@@ -272,7 +272,7 @@ def seen_here(names: Iterable[str] = ()) -> Seen:
     return Seen(identity_here(status, boot_id()), [name for name in names if _link_exists(name)], _is_host(status))
 
 
-def _look(path: str, names: Iterable[str]) -> Seen:
+def _inspect(path: str, names: Iterable[str]) -> Seen:
     fd = _open(path)
     if fd < 0:
         return Seen()
@@ -296,20 +296,20 @@ def _open(path: str) -> int:
     """Open the namespace at *path*, -1 if there is none."""
     try:
         # What is behind the path is not opened before it is known to be a namespace: it may be a device or a pipe.
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        path_fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         # ValueError: a path read from a file can contain a NUL.
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             raise _unusable(path, error) from error
         return -1
     try:
-        if os.fstat(found).st_dev != os.stat(OWN_NETNS).st_dev:
+        if os.fstat(path_fd).st_dev != os.stat(OWN_NETNS).st_dev:
             return -1
-        return os.open(f"/proc/thread-self/fd/{found}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/thread-self/fd/{path_fd}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise _unusable(path, error) from error
     finally:
-        os.close(found)
+        os.close(path_fd)
 
 
 def _enter(fd: int, path: str) -> bool:

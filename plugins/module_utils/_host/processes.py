@@ -88,7 +88,7 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
     except OSError:
         # Without root's privileges, nothing is known of root's processes.
         return []
-    found, places = [], _places(seeing) if seeing else []
+    matching, places = [], _places(seeing) if seeing else []
     for pid in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
         try:
             # It belongs to this process, also if the number is given to another one meanwhile.
@@ -100,22 +100,22 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
             # A user can make a read of his arguments block.
             if not _may_be(link, names) or not _is_roots(directory, users):
                 continue
-            here = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts) or _sees_the_same(directory)
-            if not (here or _has(pid, places)):
+            sees_host = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts) or _sees_the_same(directory)
+            if not (sees_host or _has(pid, places)):
                 continue
-            if not _is_trusted(directory, link if here else ""):
+            if not _is_trusted(directory, link if sees_host else ""):
                 continue
-            process = _named(pid, directory, link, here)
+            process = _named(pid, directory, link, sees_host)
             # It has not become another program, or a user's, since.
             same = os.readlink("exe", dir_fd=directory) == link and _is_roots(directory, users)
             if same and _is_among(process.name, names):
-                found.append(process)
+                matching.append(process)
         except OSError:
             # It has ended, or is one of the kernel's.
             continue
         finally:
             os.close(directory)
-    return found
+    return matching
 
 
 @lru_cache(maxsize=None)
@@ -202,7 +202,7 @@ def _may_be(link: str, names: Sequence[str]) -> bool:
 
 
 def _is_among(name: str, names: Sequence[str]) -> bool:
-    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in names)
+    return any(name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in names)
 
 
 def _without_mark(link: str) -> str:
@@ -213,7 +213,7 @@ def _script_options(name: str) -> str:
     return next((options for names, options in _INTERPRETERS.items() if re.fullmatch(names, name)), "")
 
 
-def _named(pid: int, directory: int, link: str, here: bool) -> Process:
+def _named(pid: int, directory: int, link: str, sees_host: bool) -> Process:
     """Return a process by its program; interpreters, and what is several programs, tell by argv."""
     argv = [os.fsdecode(word) for word in _read(directory, "cmdline").rstrip(b"\0").split(b"\0")]
     path = _without_mark(link)
@@ -224,11 +224,11 @@ def _named(pid: int, directory: int, link: str, here: bool) -> Process:
         beside = os.path.join(os.path.dirname(path), name)
         path = beside if os.path.realpath(beside) == path else ""
     options = _script_options(name)
-    script = _script(argv, options) if options and here else 0
+    script = _script(argv, options) if options and sees_host else 0
     if script:
         argv = argv[script:]
         name, path = os.path.basename(argv[0]), ""
-    program = path if here and os.path.isfile(path) else ""
+    program = path if sees_host and os.path.isfile(path) else ""
     return Process(pid, argv, name, program, os.readlink("cwd", dir_fd=directory))
 
 

@@ -127,33 +127,33 @@ def mask(value: Any) -> Any:
 
 def secrets_of(value: Any) -> Set[str]:
     """Return the secret texts inside *value*, to be passed to :func:`scrub`."""
-    found: Set[str] = set()
-    _masked(value, found)
-    return {secret for secret in found if len(secret) >= _SHORTEST}
+    secrets: Set[str] = set()
+    _masked(value, secrets)
+    return {secret for secret in secrets if len(secret) >= _SHORTEST}
 
 
-def _masked(value: Any, found: Set[str], depth: int = 0) -> Any:
+def _masked(value: Any, secrets: Set[str], depth: int = 0) -> Any:
     """Return *value* without its secrets, which are added to *found*."""
     if depth > _DEEPEST:
         return MASK
     if isinstance(value, dict):
         label = _label(value)
         return {
-            key: _hidden(entry, found)
+            key: _hidden(entry, secrets)
             if is_secret(label if label and str(key).lower() == "value" else str(key), entry) and entry is not label
-            else _masked(entry, found, depth + 1)
+            else _masked(entry, secrets, depth + 1)
             for key, entry in value.items()
         }
     if isinstance(value, (list, tuple)):
         # In a list of arguments, an option's value may be the next entry.
         before = ["", *(entry if isinstance(entry, str) and _OPTION_NAME.fullmatch(entry) else "" for entry in value)]
         return [
-            _hidden(entry, found)
+            _hidden(entry, secrets)
             if is_secret(option, entry) and not str(entry).startswith("-")
-            else _masked(entry, found, depth + 1)
+            else _masked(entry, secrets, depth + 1)
             for option, entry in zip(before, value)
         ]
-    return _masked_string(value, found) if isinstance(value, str) else value
+    return _masked_string(value, secrets) if isinstance(value, str) else value
 
 
 def _label(pair: Dict[Any, Any]) -> str:
@@ -165,7 +165,7 @@ def _label(pair: Dict[Any, Any]) -> str:
     return next((label for label in labels if isinstance(label, str)), "")
 
 
-def _hidden(value: Any, found: Set[str]) -> str:
+def _hidden(value: Any, secrets: Set[str]) -> str:
     """Return ``MASK``; every text and number inside *value* is added to *found*."""
     inside = [value]
     while inside:
@@ -175,22 +175,22 @@ def _hidden(value: Any, found: Set[str]) -> str:
         elif isinstance(entry, (list, tuple)):
             inside.extend(entry)
         elif entry is not None and not isinstance(entry, bool):
-            found.add(str(entry))
+            secrets.add(str(entry))
     return MASK
 
 
-def _masked_string(text: str, found: Set[str]) -> str:
+def _masked_string(text: str, secrets: Set[str]) -> str:
     if text[:1] in ("{", "["):
         try:
-            return _masked_json(text, found)
+            return _masked_json(text, secrets)
         except ValueError:
-            return _masked_text(text, found)
-    replace = _without_value(found)
+            return _masked_text(text, secrets)
+    replace = _without_value(secrets)
     header = _HEADER.fullmatch(text)
-    return replace(header) if header else _masked_parts(text, found)
+    return replace(header) if header else _masked_parts(text, secrets)
 
 
-def _masked_json(text: str, found: Set[str]) -> str:
+def _masked_json(text: str, secrets: Set[str]) -> str:
     """Return masked JSON, unchanged if nothing in it is secret. Raises ValueError."""
     # Imported late: most calls mask no text that is JSON.
     from .json_text import parse_json
@@ -205,20 +205,20 @@ def _masked_json(text: str, found: Set[str]) -> str:
         return members
 
     value = parse_json(text, object_pairs_hook=no_key_twice)
-    masked = _masked(value, found)
+    masked = _masked(value, secrets)
     if masked == value and not hidden:
         return text
     indent = 2 if "\n" in text.rstrip("\n") else None
     return json.dumps(masked, indent=indent, ensure_ascii=False) + "\n" * text.endswith("\n")
 
 
-def _masked_text(text: str, found: Set[str]) -> str:
-    replace = _without_value(found)
-    text = _without_nested(text, found)
-    return _masked_parts(re.sub(_PAIR, replace, re.sub(_LABELLED, replace, text)), found)
+def _masked_text(text: str, secrets: Set[str]) -> str:
+    replace = _without_value(secrets)
+    text = _without_nested(text, secrets)
+    return _masked_parts(re.sub(_PAIR, replace, re.sub(_LABELLED, replace, text)), secrets)
 
 
-def _without_nested(text: str, found: Set[str]) -> str:
+def _without_nested(text: str, secrets: Set[str]) -> str:
     """Return *text*, which is not JSON, without the objects and lists under secret keys."""
     parts = []
     end = 0
@@ -226,47 +226,47 @@ def _without_nested(text: str, found: Set[str]) -> str:
         nested = [""] if match.group("opening") == "[" else {"": ""}
         if match.start() >= end and is_secret(match.group("key"), nested):
             parts += [text[end : match.end("head")], MASK]
-            end = _end_of(text, match.start("opening"), found)
+            end = _end_of(text, match.start("opening"), secrets)
     return "".join(parts) + text[end:]
 
 
-def _end_of(text: str, start: int, found: Set[str]) -> int:
+def _end_of(text: str, start: int, secrets: Set[str]) -> int:
     """Return where the object or list at *start* ends, and add its texts to *found*. What is not closed has no end."""
     depth = 0
     for match in re.compile(_TOKEN).finditer(text, start):
         if match.group("text") is None:
             depth += 1 if match.group() in "[{" else -1
         elif not match.group("colon"):
-            found.add(match.group("text"))
+            secrets.add(match.group("text"))
         if depth == 0:
             return match.end()
     return len(text)
 
 
-def _masked_parts(text: str, found: Set[str]) -> str:
+def _masked_parts(text: str, secrets: Set[str]) -> str:
     """Return *text* without the secrets that can be part of any text: in URLs, assignments, options, keys in PEM."""
 
     def by_form(match: Match[str]) -> str:
         head = match.group("head") or match.group("scheme") or ""
-        found.add(match.group(0)[len(head) :])
+        secrets.add(match.group(0)[len(head) :])
         return head + MASK
 
     if ":" in text or " " in text or "eyJ" in text:
         text = _BY_FORM.sub(by_form, text)
     if "=" in text:
-        text = _ASSIGNMENT.sub(_without_value(found), text)
+        text = _ASSIGNMENT.sub(_without_value(secrets), text)
     if "-" in text:
-        text = _OPTION.sub(_without_value(found), text)
+        text = _OPTION.sub(_without_value(secrets), text)
     return text
 
 
-def _without_value(found: Set[str]) -> Callable[[Match[str]], str]:
+def _without_value(secrets: Set[str]) -> Callable[[Match[str]], str]:
     def replace(match: Match[str]) -> str:
         value = match.group("value")
         bare = value.strip("\"'")
         if bare == MASK or not is_secret(match.group("key"), bare):
             return match.group(0)
-        found.add(bare)
+        secrets.add(bare)
         quote = value[0] if value[0] in "\"'" else ""
         return match.group("head") + quote + MASK + quote
 

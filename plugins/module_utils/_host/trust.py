@@ -165,21 +165,21 @@ def open_trusted(path: str) -> int:
     HostError ``unsafe_permissions`` and ``no_directory``.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    here, fd = "/", os.open("/", flags)
+    reached, fd = "/", os.open("/", flags)
     try:
         for name in filter(None, path.split("/")):
-            _check(here, os.fstat(fd), is_last=False)
+            _check(reached, os.fstat(fd), is_last=False)
             try:
                 below = os.open(name, flags, dir_fd=fd)
             except FileNotFoundError:
-                _check(here, os.fstat(fd), is_last=True)
+                _check(reached, os.fstat(fd), is_last=True)
                 os.mkdir(name, dir_fd=fd)
                 below = os.open(name, flags, dir_fd=fd)
                 # mkdir's mode is subject to the umask.
                 os.fchmod(below, 0o755)
             os.close(fd)
-            here, fd = os.path.join(here, name), below
-        _check(here, os.fstat(fd), is_last=True)
+            reached, fd = os.path.join(reached, name), below
+        _check(reached, os.fstat(fd), is_last=True)
     except BaseException as error:
         os.close(fd)
         if isinstance(error, OSError):
@@ -191,58 +191,58 @@ def open_trusted(path: str) -> int:
 
 def untrusted(paths: Iterable[str]) -> List[Finding]:
     """Return a problem for each file or directory that lets users other than root change some of *paths*."""
-    found: Dict[str, Finding] = {}
+    problems: Dict[str, Finding] = {}
     passed: Set[str] = set()
     for path in paths:
         try:
             check_trusted(path, passed)
         except HostError as error:
-            found.setdefault(error.msg, unreadable(error, file=error.facts.get("file", path)))
-    return list(found.values())
+            problems.setdefault(error.msg, unreadable(error, file=error.facts.get("file", path)))
+    return list(problems.values())
 
 
 def _check_parts(path: str, passed: Set[str]) -> None:
-    here, rest, links = "/", _parts(path), 0
-    _check(here, os.lstat(here), is_last=False)
+    reached, rest, links = "/", _parts(path), 0
+    _check(reached, os.lstat(reached), is_last=False)
     while rest:
         name = rest.pop(0)
-        below = os.path.dirname(here) if name == ".." else os.path.join(here, name)
+        below = os.path.dirname(reached) if name == ".." else os.path.join(reached, name)
         if name == ".." or (rest and below in passed):
-            here = below
+            reached = below
             continue
         try:
-            found = os.lstat(below)
+            status = os.lstat(below)
         except (FileNotFoundError, NotADirectoryError):
-            _check(here, os.lstat(here), is_last=True)
+            _check(reached, os.lstat(reached), is_last=True)
             return
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            if found.st_uid != 0 and os.lstat(here).st_mode & stat.S_ISVTX:
+            if status.st_uid != 0 and os.lstat(reached).st_mode & stat.S_ISVTX:
                 # In a directory where every user may create links, its owner may redirect it.
-                raise _refusal("link", below, f"belongs to user {found.st_uid}", "rm")
+                raise _refusal("link", below, f"belongs to user {status.st_uid}", "rm")
             target = os.readlink(below)
-            here, rest = "/" if target.startswith("/") else here, [*_parts(target), *rest]
+            reached, rest = "/" if target.startswith("/") else reached, [*_parts(target), *rest]
         else:
-            here = below
-            _check(here, found, is_last=not rest)
+            reached = below
+            _check(reached, status, is_last=not rest)
             if rest:
-                passed.add(here)
+                passed.add(reached)
 
 
 def _parts(path: str) -> List[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _check(path: str, found: os.stat_result, is_last: bool) -> None:
-    is_socket = stat.S_ISSOCK(found.st_mode)
-    what = "directory" if stat.S_ISDIR(found.st_mode) else "socket" if is_socket else "file"
-    if found.st_uid != 0:
-        raise _refusal(what, path, f"belongs to user {found.st_uid}", "chown root")
+def _check(path: str, status: os.stat_result, is_last: bool) -> None:
+    is_socket = stat.S_ISSOCK(status.st_mode)
+    what = "directory" if stat.S_ISDIR(status.st_mode) else "socket" if is_socket else "file"
+    if status.st_uid != 0:
+        raise _refusal(what, path, f"belongs to user {status.st_uid}", "chown root")
     # In a sticky directory, other users cannot rename or remove what root owns. To write to a socket is to connect.
-    if found.st_mode & 0o022 and not is_socket and (is_last or not found.st_mode & stat.S_ISVTX):
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_mode & 0o022 and not is_socket and (is_last or not status.st_mode & stat.S_ISVTX):
+        mode = stat.S_IMODE(status.st_mode)
         raise _refusal(what, path, f"(mode {mode:04o}) can be written by users other than root", "chmod go-w")
 
 

@@ -42,7 +42,7 @@ def kilobytes() -> int:
 def look(cache_dir: str) -> dict[str, float]:
     entries = [entry.attached for entry in read_cache(cache_dir).entries if entry.attached is not None]
     used, begun = kilobytes(), time.perf_counter()
-    seen = netns.look({attached.netns: () for attached in entries})
+    seen = netns.inspect_paths({attached.netns: () for attached in entries})
     present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
     drifts = find_drift(present, AttachmentStore(cache_dir).read_shared())
     seconds = time.perf_counter() - begun

@@ -17,7 +17,7 @@ from ..firewall.chains import CHAIN, switched_backends
 from ..footprints.footprint import Footprint, Owner, SharedFootprints
 from ..footprints.object_kinds import Difference, kinds_of, phrases_of, summarize
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read_spaces, wanted_keys
-from ..netns import Netns, look, same
+from ..netns import Netns, inspect_paths, same
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .attached import Attached
 from .request import Key
@@ -249,7 +249,7 @@ def find_drift(
 
 def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
     """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
-    seen = look({attached.netns: () for attached in entries if attached.netns})
+    seen = inspect_paths({attached.netns: () for attached in entries if attached.netns})
     identities = {path: namespace.identity for path, namespace in seen.items()}
     return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
 

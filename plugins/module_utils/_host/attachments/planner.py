@@ -16,7 +16,7 @@ from ..footprints.object_kinds import summarize
 from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
 from ..kinds import kind_of, lower_of
-from ..netns import Netns, Seen, look_planned, same, visit
+from ..netns import Netns, Seen, inspect_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
 from .attached import ADDING, ATTACHED, Attached
@@ -149,7 +149,7 @@ class AttachPlanner:
             paths = {outcome.wanted.netns} | ({outcome.attached.netns} if outcome.attached else set())
             for path in paths - {""}:
                 names.setdefault(path, []).append(outcome.key.ifname)
-        self._seen = look_planned(names, self._view.namespaces)
+        self._seen = inspect_planned(names, self._view.namespaces)
 
     # ---- decisions
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
-from ..netns import look_at
+from ..netns import inspect_path
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from .attached import Attached
 from .drift import WAY_OUT, InPlaceSteps
@@ -236,7 +236,7 @@ class Steps:
             else:
                 raise
             return
-        if attached.made_interface and look_at(attached.netns, outcome.key.ifname).host:
+        if attached.made_interface and inspect_path(attached.netns, outcome.key.ifname).host:
             text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
         if not renewed:

@@ -23,7 +23,7 @@ from ..binaries.types import types_of
 from ..errors import HostError
 from ..kernel.sysctls import interface_sysctl
 from ..kinds import IFNAME, REFERENCE, tuned_sysctls
-from ..netns import Netns, Seen, look, same
+from ..netns import Netns, Seen, inspect_path, inspect_paths, same
 from ..secrets import one_line, scrub, secrets_of
 from .attached import ADDING, ATTACHED, Attached
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
@@ -193,8 +193,8 @@ class Verbs:
         moved: Optional[MoveRoutes],
     ) -> Added:
         key = given.key
-        before = container.look((key.ifname,))
-        require_container(key, given.netns, before if before.identity else look({given.netns: ()})[given.netns])
+        before = container.inspect((key.ifname,))
+        require_container(key, given.netns, before if before.identity else inspect_path(given.netns, key.ifname))
         # True only with force, or for lo.
         existed = key.ifname in before.links
         if existed and key.ifname != "lo" and not force:
@@ -213,7 +213,7 @@ class Verbs:
             self._take_back(given, container, existed, error, began)
         if recording is not None:
             recording.after(given, container)
-        given.state, given.interface = ATTACHED, key.ifname in container.look((key.ifname,)).links
+        given.state, given.interface = ATTACHED, key.ifname in container.inspect((key.ifname,)).links
         try:
             check = self.check_new(given, container)
         except HostError as error:
@@ -247,7 +247,7 @@ class Verbs:
         if attached.state == ATTACHED:
             return None
         with Netns(attached.netns) as container:
-            identity = container.look(()).identity
+            identity = container.inspect(()).identity
             check = self.check_new(attached, container)
         kept = check.kept() if check else None
         self.store.write(attached.changed(state=ATTACHED, identity=identity, interface=True, check=kept))
@@ -383,8 +383,8 @@ class Verbs:
     def is_there(self, attached: Attached, netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
         paths = [path for path in (living_netns(attached, netns).path, netns) if path]
-        name = attached.key.ifname
-        return any(name in seen.links and not seen.host for seen in look(dict.fromkeys(paths, (name,))).values())
+        inspected = inspect_paths(dict.fromkeys(paths, (attached.key.ifname,)))
+        return any(attached.key.ifname in seen.links and not seen.host for seen in inspected.values())
 
     def attached_as(self, ifname: str, netns: str) -> bool:
         """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
@@ -423,7 +423,7 @@ def living_netns(attached: Attached, netns: str) -> Netns:
     if attached.state == ADDING and attached.interface:
         return Netns("")
     paths = [path for path in (attached.netns, netns) if path]
-    found = look(dict.fromkeys(paths, ()))
+    found = inspect_paths(dict.fromkeys(paths, ()))
     identity = attached.identity
     for path in paths:
         here = None if found[path].host else found[path].identity

@@ -10,7 +10,7 @@ from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequ
 from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
 from ..hostview import HostView, Users
-from ..netns import NETNS_DIR, look_planned
+from ..netns import NETNS_DIR, inspect_planned
 from ..networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
 from ..problems import ERROR
@@ -225,7 +225,7 @@ class HostPlanner:
         if netns is not None and (netns.error is not None or (netns.plan and netns.plan.left)):
             names = self._request.sections["netns"]["names"]
             paths = {os.path.join(NETNS_DIR, name) for name in names}
-            seen = look_planned(dict.fromkeys(paths, ()), view.namespaces)
+            seen = inspect_planned(dict.fromkeys(paths, ()), view.namespaces)
             paths = {path for path in paths if seen[path].identity is None}
         waiting = [
             wanted

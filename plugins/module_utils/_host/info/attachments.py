@@ -13,7 +13,7 @@ from ..binaries.types import types_of
 from ..checks.view import pool_rows
 from ..errors import HostError
 from ..leases import Lease, lease_stores
-from ..netns import Seen, look, same
+from ..netns import Seen, inspect_paths, same
 from ..problems import WARNING, Finding, unreadable
 from ..trust import untrusted
 
@@ -84,7 +84,7 @@ def attachments(here: AttachmentsInfo) -> Rows:
     for attached in here.entries:
         if attached.netns:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
-    seen = look(names)
+    seen = inspect_paths(names)
     # Attachments share what was loaded once.
     configs = {id(attached.config): attached.config for attached in here.entries}
     types = {key: types_of([plugin.network for plugin in config.plugins]) for key, config in configs.items()}

@@ -20,7 +20,7 @@ from ..errors import HostError
 from ..footprints.object_kinds import phrases_of
 from ..footprints.state import Drift
 from ..kinds import bridge_of
-from ..netns import look, same
+from ..netns import inspect_paths, same
 from ..plan import Plan
 from ..secrets import mask_text
 from .rehearsal import forget_rehearsals, rehearse
@@ -101,7 +101,7 @@ class Audit:
             for attachment in (self._live_one(contents, entry, live) for contents, entry in entries):
                 if attachment is not None:
                     by_key.setdefault(attachment.key, attachment)
-        seen = look({attachment.netns: (attachment.key.ifname,) for attachment in by_key.values()})
+        seen = inspect_paths({attachment.netns: (attachment.key.ifname,) for attachment in by_key.values()})
         lives = [
             attachment._replace(present=attachment.present._replace(identity=seen[attachment.netns].identity or {}))
             for _key, attachment in sorted(by_key.items())
@@ -135,7 +135,7 @@ class Audit:
 
     def dead(self) -> Set[str]:
         """Return the targets of attachments whose namespace is no longer the one that was audited."""
-        seen = look({live.netns: () for live in self._lives})
+        seen = inspect_paths({live.netns: () for live in self._lives})
         return {str(live.key) for live in self._lives if not same(seen[live.netns].identity, live.present.identity)}
 
 

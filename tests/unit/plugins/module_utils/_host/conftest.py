@@ -67,7 +67,7 @@ def codes():
 def attach_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     for module in (verbs, netns):
-        monkeypatch.setattr(module, "look", made.look)
+        monkeypatch.setattr(module, "inspect_paths", made.inspect_paths)
     for module in (verbs, planner):
         monkeypatch.setattr(module, "Netns", made.netns)
     monkeypatch.setattr(drift, "read_spaces", made.read_spaces)

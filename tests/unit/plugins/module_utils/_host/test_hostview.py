@@ -149,14 +149,14 @@ def test_which_attachments_keep_nothing_in_use(view, wanted, released, renewed):
 def test_namespaces_as_they_will_be(view, monkeypatch):
     there = {"boot_id": "b", "dev": 4, "inode": 1}
     real = {"/run/netns/old": Seen(there, ["eth0"]), "/run/netns/new": Seen(), "/run/netns/none": Seen()}
-    monkeypatch.setattr(netns, "look", lambda wanted: {path: real[path] for path in wanted})
+    monkeypatch.setattr(netns, "inspect_paths", lambda wanted: {path: real[path] for path in wanted})
     view.namespaces = {
         "/run/netns/new": True,
         "/run/netns/old": False,
         "/run/netns/none": False,
         "/run/netns/else": True,
     }
-    seen = netns.look_planned({path: ["eth0"] for path in real}, view.namespaces)
+    seen = netns.inspect_planned({path: ["eth0"] for path in real}, view.namespaces)
     # It exists, has no interfaces, and is the same as no other, not even as itself.
     assert seen["/run/netns/new"].identity == {}
     assert seen["/run/netns/new"].links == frozenset()
@@ -165,4 +165,4 @@ def test_namespaces_as_they_will_be(view, monkeypatch):
     # What is removed goes after the attachments.
     assert seen["/run/netns/old"].identity == there
     view.namespaces = {"/run/netns/old": True}
-    assert netns.look_planned({"/run/netns/old": ["eth0"]}, view.namespaces)["/run/netns/old"].identity == there
+    assert netns.inspect_planned({"/run/netns/old": ["eth0"]}, view.namespaces)["/run/netns/old"].identity == there

@@ -23,11 +23,11 @@ def _stay(monkeypatch):
 
 @pytest.mark.usefixtures("_stay")
 def test_the_own_namespace_is_seen_with_its_interfaces():
-    seen = netns.look_at(OWN, "lo")
+    seen = netns.inspect_path(OWN, "lo")
     assert seen.identity["inode"] == os.stat(OWN).st_ino
     assert seen.identity["boot_id"]
     assert seen.links == {"lo"}
-    assert netns.look({OWN: ["lo", "nosuchif0"]})[OWN].links == {"lo"}
+    assert netns.inspect_paths({OWN: ["lo", "nosuchif0"]})[OWN].links == {"lo"}
 
 
 def test_what_is_no_namespace_has_no_identity_and_is_not_opened(tmp_path, monkeypatch):
@@ -36,7 +36,7 @@ def test_what_is_no_namespace_has_no_identity_and_is_not_opened(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(netns, "setns", lambda fd: pytest.fail("entered"))
     paths = [str(plain), str(tmp_path / "pipe"), str(tmp_path / "nothing"), str(tmp_path)]
-    for seen in netns.look(dict.fromkeys(paths, ("lo",))).values():
+    for seen in netns.inspect_paths(dict.fromkeys(paths, ("lo",))).values():
         assert seen.identity is None
         assert not seen.links
 
@@ -46,7 +46,7 @@ def test_a_namespace_of_another_kind_is_none(monkeypatch):
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(netns, "setns", invalid)
-    assert netns.look_at("/proc/self/ns/mnt", "lo").identity is None
+    assert netns.inspect_path("/proc/self/ns/mnt", "lo").identity is None
 
 
 def test_not_being_allowed_is_said(monkeypatch):
@@ -55,7 +55,7 @@ def test_not_being_allowed_is_said(monkeypatch):
 
     monkeypatch.setattr(netns, "setns", forbidden)
     with pytest.raises(HostError) as caught:
-        netns.look_at(OWN, "lo")
+        netns.inspect_path(OWN, "lo")
     assert caught.value.code == "netns_unusable"
     assert OWN in caught.value.msg
 
@@ -118,7 +118,7 @@ def test_only_the_thread_leaves_its_namespace():
 
 @pytest.mark.parametrize("text", ["/run/netns/a\0b", "\0", "/run/netns/\ud800"])
 def test_paths_and_names_with_nul_or_without_utf8_lead_nowhere(text):
-    seen = netns.look({text: (text,), "/proc/self/ns/net": ("lo", text)})
+    seen = netns.inspect_paths({text: (text,), "/proc/self/ns/net": ("lo", text)})
     assert seen[text].identity is None
     assert seen["/proc/self/ns/net"].links == {"lo"}
 
@@ -150,7 +150,7 @@ def here():
 def test_what_is_read_in_each_namespace(containers):
     paths = [*containers, "/nowhere", ""]
     assert netns.visit(map(netns.Netns, paths), here) == {path: os.stat(path).st_ino for path in containers}
-    assert netns.look({}) == {}
+    assert netns.inspect_paths({}) == {}
 
 
 @pytest.mark.parametrize("path", [OWN, "/proc/1/ns/net", "link"])
@@ -158,13 +158,13 @@ def test_the_own_namespace_of_the_host_is_never_entered(path, tmp_path):
     if path == "link":
         path = str(tmp_path / "link")
         os.symlink("/proc/1/ns/net", path)
-    assert netns.look_at(path, "lo").host
-    for known in (None, netns.look_at(path, "lo").identity):
+    assert netns.inspect_path(path, "lo").host
+    for known in (None, netns.inspect_path(path, "lo").identity):
         with netns.Netns(path, known) as own:
             assert own.fd == -1
             assert not own.at_its_path
             assert netns.visit([own], here) == {}
-            assert own.look(("lo",)).identity is None
+            assert own.inspect(("lo",)).identity is None
 
 
 def move(path, target):
@@ -176,9 +176,9 @@ def move(path, target):
 def test_a_namespace_that_is_kept_open_stays_the_same_whatever_its_path_leads_to(containers, target):
     path = containers[0]
     inode = os.stat(path).st_ino
-    seen = netns.look_at(path, "lo")
+    seen = netns.inspect_path(path, "lo")
     with netns.Netns(path) as kept:
-        assert kept.look(("lo", "nosuchif0")).links == {"lo"}
+        assert kept.inspect(("lo", "nosuchif0")).links == {"lo"}
         assert netns.same(kept.identity, seen.identity)
         assert kept.at_its_path
         move(path, target)
@@ -195,7 +195,7 @@ def test_a_namespace_that_is_kept_open_stays_the_same_whatever_its_path_leads_to
 
 def test_a_namespace_with_the_inode_of_a_dead_one_is_another(containers):
     path = containers[0]
-    identity = netns.look_at(path, "lo").identity
+    identity = netns.inspect_path(path, "lo").identity
     assert netns.visit([netns.Netns(path, dict(identity, cookie=None))], here)
     assert not netns.visit([netns.Netns(path, dict(identity, cookie=identity["cookie"] + 1))], here)
     assert not netns.visit([netns.Netns(path, {})], here)
@@ -208,7 +208,7 @@ def test_too_many_open_files_do_not_make_a_namespace_look_gone(containers, monke
     with monkeypatch.context() as full:
         full.setattr(os, "open", fail)
         with pytest.raises(HostError, match="Too many open files") as caught:
-            netns.look_at(containers[0], "lo")
+            netns.inspect_path(containers[0], "lo")
     assert caught.value.code == "netns_unusable"
 
 

@@ -32,7 +32,7 @@ class Namespace(Netns):
         self._host = host
 
     def __enter__(self):
-        seen = self._host.look({self.path: ()})[self.path]
+        seen = self._host.inspect_paths({self.path: ()})[self.path]
         here = None if seen.host else seen.identity
         self._fd = 1 if here and (self.identity is None or same(here, self.identity)) else -1
         return self
@@ -40,14 +40,14 @@ class Namespace(Netns):
     def __exit__(self, *_exception):
         self._fd = None
 
-    def look(self, names):
-        seen = self._host.look({self.path: names})[self.path] if self.fd > 0 else Seen()
+    def inspect(self, names):
+        seen = self._host.inspect_paths({self.path: names})[self.path] if self.fd > 0 else Seen()
         self.identity = self.identity or seen.identity
         return seen
 
     @property
     def at_its_path(self):
-        return same(self._host.look({self.path: ()})[self.path].identity, self.identity)
+        return same(self._host.inspect_paths({self.path: ()})[self.path].identity, self.identity)
 
 
 class Host(Executor):
@@ -84,7 +84,7 @@ class Host(Executor):
             set(links),
         )
 
-    def look(self, wanted):
+    def inspect_paths(self, wanted):
         nothing = (None, set())
         return {
             path: Seen(identity, set(names) & links, path in self.own)

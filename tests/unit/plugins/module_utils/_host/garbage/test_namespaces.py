@@ -95,7 +95,7 @@ class Host:
     def recorded(self, path):
         """Cache the attachment as this collection does."""
         self.cached(path, self.ours)
-        write_record(self.ours, Key("demo", "web", "eth0"), netns.look_at(path, "eth0").identity)
+        write_record(self.ours, Key("demo", "web", "eth0"), netns.inspect_path(path, "eth0").identity)
 
     def settings(self, **options):
         return GcSettings(

@@ -80,7 +80,7 @@ class WholeHost(attach_host.Host):
 
     def _patch(self, monkeypatch):
         for module in (verbs, netns, named_netns):
-            monkeypatch.setattr(module, "look", self.look)
+            monkeypatch.setattr(module, "inspect_paths", self.inspect_paths)
         for module in (verbs, attach_planner):
             monkeypatch.setattr(module, "Netns", self.netns)
         monkeypatch.setattr(drift, "read_spaces", self.read_spaces)

@@ -72,7 +72,7 @@ def cache(tmp_path, monkeypatch):
     write_record(tmp_path, Key("demo", "web", "eth0"), identity)
     write_record(tmp_path, Key("demo", "db", "eth0"), dict(identity, cookie=2))
     there = {"/run/netns/web": Seen(identity, ["eth0"]), "/run/netns/db": Seen(identity)}
-    monkeypatch.setattr(attachments, "look", lambda names: there)
+    monkeypatch.setattr(attachments, "inspect_paths", lambda names: there)
     return tmp_path
 
 
