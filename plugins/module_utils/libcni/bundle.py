@@ -76,20 +76,20 @@ def bundle(plugin: str, interpreter: str = INTERPRETER) -> bytes:
         sources = _with_imports(os.path.dirname(folder), [module], "podwire.")
         main = f"from podwire.{module} import main\n\nmain()\n".encode()
         return _script({**sources, "podwire/__init__.py": b"", "__main__.py": main}, interpreter)
-    here = os.path.dirname(os.path.abspath(__file__))
-    sources = _with_imports(os.path.dirname(here), ["libcni", *_used(here, source)], "")
+    libcni = os.path.dirname(os.path.abspath(__file__))
+    sources = _with_imports(os.path.dirname(libcni), ["libcni", *_used(libcni, source)], "")
     return _script({**sources, "__main__.py": source}, interpreter)
 
 
-def _used(here: str, source: bytes) -> t.Iterator[str]:
+def _used(folder: str, source: bytes) -> t.Iterator[str]:
     """Yield the modules of libcni that a program may use: those that a word of it is the name of, or is found in."""
     for word in set(re.findall(r"\b[a-zA-Z]\w*", source.decode("utf-8", "replace"))):
         name = _HOME_OF.get(word, word)
-        path, is_package = _find(here, name)
+        path, is_package = _find(folder, name)
         if path:
             yield f"libcni.{name}"
         if is_package:
-            yield from (f"libcni.{name}.{file[:-3]}" for file in os.listdir(f"{here}/{name}") if file.endswith(".py"))
+            yield from (f"libcni.{name}.{file[:-3]}" for file in os.listdir(f"{folder}/{name}") if file.endswith(".py"))
 
 
 def _with_imports(root: str, modules: list[str], package: str) -> dict[str, bytes]:
@@ -102,9 +102,9 @@ def _with_imports(root: str, modules: list[str], package: str) -> dict[str, byte
         arcname = package.replace(".", "/") + os.path.relpath(path, root)
         if arcname not in sources:
             sources[arcname] = _read(path)
-            here = name if is_package else name.rpartition(".")[0]
-            waiting += [one for one in _imported(sources[arcname], here) if _find(root, one)[0]]
-            waiting += [here] if here else []
+            parent = name if is_package else name.rpartition(".")[0]
+            waiting += [imported for imported in _imported(sources[arcname], parent) if _find(root, imported)[0]]
+            waiting += [parent] if parent else []
     return sources
 
 

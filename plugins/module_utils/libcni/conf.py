@@ -305,8 +305,8 @@ def conf_files(directory: str, extensions: t.Sequence[str]) -> list[str]:
     except (OSError, ValueError) as exc:
         reason = os_error_text("open", directory, exc) if isinstance(exc, OSError) else "invalid path"
         raise ConfigError(reason, directory) from exc
-    found = [_join(directory, name) for name in names if _extension(name) in extensions]
-    return sorted(found, key=os.fsencode)
+    paths = [_join(directory, name) for name in names if _extension(name) in extensions]
+    return sorted(paths, key=os.fsencode)
 
 
 def _extension(name: str) -> str:

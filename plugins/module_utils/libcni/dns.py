@@ -14,11 +14,11 @@ _NAMES = ("nameservers", "domain", "search", "options")
 
 def decode_dns(value: t.Any, where: str = "dns", before: t.Mapping[str, t.Any] | None = None) -> gojson.Struct:
     """Return a DNS object: nameservers, domain, search, options. It extends `before`, from an earlier equal key."""
-    found: dict[str, t.Any] = dict(before or {})
+    members: dict[str, t.Any] = dict(before or {})
     for name, item in gojson.struct_items(gojson.as_object(value, where), _NAMES):
         at = f"{where}/{name}"
         if name == "domain":
-            found[name] = gojson.string_over(found.get(name, ""), item, at)
+            members[name] = gojson.string_over(members.get(name, ""), item, at)
         else:
-            found[name] = [gojson.as_string(element, at) for element in gojson.as_list(item, at)]
-    return gojson.pick(found, _NAMES)
+            members[name] = [gojson.as_string(element, at) for element in gojson.as_list(item, at)]
+    return gojson.pick(members, _NAMES)

@@ -76,10 +76,10 @@ def decode_ip(value: t.Any, where: str) -> str:
 def decode_cidr(value: t.Any, where: str) -> str:
     """Return an address with its prefix length; host bits are kept. Neither may be missing."""
     text = gojson.as_string(value, where)
-    found = parse_cidr(text)
-    if found is None:
+    cidr = parse_cidr(text)
+    if cidr is None:
         raise JSONError(f"invalid CIDR address: {text}", where=where)
-    packed, length = found
+    packed, length = cidr
     if len(packed) == 16 and packed.startswith(_MAPPED):
         # Go prints an IPv4 address that was written as IPv6 as IPv4, with what is left of its mask.
         length = max(0, length - 96)
@@ -104,19 +104,19 @@ _ROUTE = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
 
 def decode_route(value: t.Any, where: str) -> gojson.Struct:
     """Return a route: dst, gw, mtu, advmss, priority, table, scope; of the last two, 0 is kept."""
-    found: dict[str, t.Any] = {"dst": UNSET}
+    members: dict[str, t.Any] = {"dst": UNSET}
     for name, item in gojson.struct_items(required_object(value, where), _ROUTE):
         at = f"{where}/{name}"
         if name == "dst":
-            found[name] = decode_cidr(item, at)
+            members[name] = decode_cidr(item, at)
         elif name == "gw":
-            found[name] = decode_ip(item, at)
+            members[name] = decode_ip(item, at)
         else:
-            found[name] = None if item is None else gojson.as_int(item, at)
-    route = gojson.pick(found, _ROUTE[:5])
+            members[name] = None if item is None else gojson.as_int(item, at)
+    route = gojson.pick(members, _ROUTE[:5])
     for name in ("table", "scope"):
-        if found.get(name) is not None:
-            route[name] = found[name]
+        if members.get(name) is not None:
+            route[name] = members[name]
     return route
 
 

@@ -280,9 +280,9 @@ def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _
     return value
 
 
-def pick(found: t.Mapping[str, t.Any], names: t.Sequence[str]) -> Struct:
-    """Return the members of `found` in the order of `names`, without the empty ones (Go: omitempty)."""
-    return Struct((name, found[name]) for name in names if found.get(name))
+def pick(members: t.Mapping[str, t.Any], names: t.Sequence[str]) -> Struct:
+    """Return those of `members` that are not empty (Go: omitempty), in the order of `names`."""
+    return Struct((name, members[name]) for name in names if members.get(name))
 
 
 def kind(value: t.Any) -> str:

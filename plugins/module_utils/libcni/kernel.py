@@ -52,13 +52,13 @@ class Netlink:
     def dump(self, request: int, answer: int, payload: bytes) -> list[bytes]:
         """Return what the kernel lists. If something changes meanwhile, ask again, so that nothing is missed."""
         for _try in range(_TRIES):
-            found = self._dump_once(request, answer, payload)
-            if found is not None:
-                return found
+            contents = self._dump_once(request, answer, payload)
+            if contents is not None:
+                return contents
         raise OSError(errno.EAGAIN, "its interfaces change faster than they can be read; run again")
 
     def _dump_once(self, request: int, answer: int, payload: bytes) -> list[bytes] | None:
-        found: list[bytes] = []
+        contents: list[bytes] = []
         whole = True
         self._send(request, REQUEST | DUMP, payload)
         while True:
@@ -68,9 +68,9 @@ class Netlink:
                 if kind in (_ERROR, _DONE):
                     _raise_error(content)
                 if kind == _DONE:
-                    return found if whole else None
+                    return contents if whole else None
                 if kind == answer:
-                    found.append(content)
+                    contents.append(content)
 
     def ask(self, request: int, answer: int, payload: bytes) -> bytes:
         """Return the one message with which the kernel answers."""
@@ -112,14 +112,14 @@ def messages(data: bytes) -> t.Iterator[tuple[int, int, bytes]]:
 
 def attributes_in(data: bytes, begin: int = 0) -> dict[int, bytes]:
     """Return the attributes in `data` from `begin` on."""
-    found, last, unpack = {}, len(data) - 4, _ATTRIBUTE.unpack_from
+    attributes, last, unpack = {}, len(data) - 4, _ATTRIBUTE.unpack_from
     while begin <= last:
         length, kind = unpack(data, begin)
         if length < 4:
             break
-        found[kind & 0x3FFF] = data[begin + 4 : begin + length]
+        attributes[kind & 0x3FFF] = data[begin + 4 : begin + length]
         begin += (length + 3) & ~3
-    return found
+    return attributes
 
 
 def pack_attribute(kind: int, value: bytes) -> bytes:

@@ -164,9 +164,9 @@ def links() -> list[Link]:
 
 def link(name: str) -> Link:
     """Return the interface of that name. Raises `LinkError`."""
-    for found in links():
-        if found.name == name:
-            return found
+    for interface in links():
+        if interface.name == name:
+            return interface
     raise LinkError(f"failed to lookup {quote(name)}: Link not found", gone=True)
 
 
@@ -191,7 +191,7 @@ def delete_link(name: str) -> bool:
     except LinkError:
         return False
     except OSError as exc:
-        if not any(found.name == name for found in links()):
+        if not any(interface.name == name for interface in links()):
             return False
         raise LinkError(f"failed to delete {quote(name)}: {(exc.strerror or str(exc)).lower()}") from exc
     return True
@@ -203,7 +203,7 @@ def make_veth(name: str, host: str | int, mtu: int = 0, mac: str = "", host_name
     `host_name`: the name of the other end; "" for a free one. Returns this end and the other's name. Raises
     `LinkError`, `NamespaceError` (Go: ip.SetupVeth).
     """
-    if any(found.name == name for found in links()):
+    if any(interface.name == name for interface in links()):
         raise LinkError(f"container veth name provided ({name}) already exists")
     fd = host if isinstance(host, int) else _open(host)
     try:
@@ -257,14 +257,14 @@ def _mac(text: str) -> bytes:
 def addresses(name: str) -> list[str]:
     """Return the addresses of an interface with their prefix lengths. Raises `LinkError`."""
     index = link(name).index
-    found = []
+    cidrs = []
     for raw in _ask(_GET_ADDRESS, _NEW_ADDRESS, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, length, _flags, _scope, owner = _ADDRESS.unpack_from(raw)
         parts = attributes_in(raw, _ADDRESS.size)
         packed = parts.get(2) or parts.get(1)
         if owner == index and packed:
-            found.append(f"{socket.inet_ntop(family, packed)}/{length}")
-    return found
+            cidrs.append(f"{socket.inet_ntop(family, packed)}/{length}")
+    return cidrs
 
 
 def add_address(name: str, address: str) -> None:
@@ -284,10 +284,10 @@ def add_address(name: str, address: str) -> None:
 
 
 def _network(text: str) -> tuple[bytes, int]:
-    found = parse_cidr(text)
-    if found is None:
+    cidr = parse_cidr(text)
+    if cidr is None:
         raise CNIError(f"invalid CIDR address: {text}")
-    return found
+    return cidr
 
 
 # ---- routes
@@ -353,39 +353,39 @@ def delete_route(route: Route, name: str = "") -> bool:
 def routes(name: str = "", table: int = _MAIN) -> list[Route]:
     """Return the unicast routes of a table, of one interface or of all. Raises `LinkError`, `CNIError`."""
     index = link(name).index if name else 0
-    found = []
+    unicast = []
     for raw in _ask(_GET_ROUTE, _NEW_ROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
         family, length, _source, _tos, short, _protocol, scope, kind, _flags = _ROUTE.unpack_from(raw)
         parts = attributes_in(raw, _ROUTE.size)
-        here = number_in(parts.get(15)) or short
-        if kind != _UNICAST or here != table or family not in (socket.AF_INET, socket.AF_INET6):
+        route_table = number_in(parts.get(15)) or short
+        if kind != _UNICAST or route_table != table or family not in (socket.AF_INET, socket.AF_INET6):
             continue
         if index and number_in(parts.get(4)) != index:
             continue
         packed = parts.get(1, bytes(4 if family == socket.AF_INET else 16))
         gateway = socket.inet_ntop(family, parts[5]) if 5 in parts else ""
         metrics = attributes_in(parts.get(8, b""))
-        found.append(
+        unicast.append(
             Route(
                 f"{socket.inet_ntop(family, packed)}/{length}",
                 gateway,
                 number_in(metrics.get(2)),
                 number_in(metrics.get(8)),
                 number_in(parts.get(6)),
-                here,
+                route_table,
                 scope,
             )
         )
-    return found
+    return unicast
 
 
 def has_route(route: Route, name: str = "") -> bool:
     """Tell whether a route is there, with all that `route` says of it. Raises `LinkError`, `CNIError`."""
     table = _MAIN if route.table is None else route.table
     return any(
-        _destination(found) == _destination(route)
-        and all(getattr(route, key) in (0, getattr(found, key)) for key in ("mtu", "advmss", "priority"))
-        for found in routes(name, table)
+        _destination(existing) == _destination(route)
+        and all(getattr(route, key) in (0, getattr(existing, key)) for key in ("mtu", "advmss", "priority"))
+        for existing in routes(name, table)
     )
 
 

@@ -109,11 +109,11 @@ class CmdArgs:
     @property
     def ipam_type(self) -> str:
         """The plugin that assigns addresses (`ipam.type`), "" if there is none. Raises `JSONError`."""
-        found = ""
+        plugin_type = ""
         for _name, ipam in gojson.struct_items(self.config, ("ipam",)):
             for _field, value in gojson.struct_items(gojson.as_object(ipam, "ipam"), ("type",)):
-                found = gojson.as_string(value, "ipam/type")
-        return found
+                plugin_type = gojson.as_string(value, "ipam/type")
+        return plugin_type
 
     def load_args(self, into: type[t.Any]) -> t.Any:
         """Return CNI_ARGS as an object of that class: see `plugin_args.load_args`."""
@@ -293,7 +293,7 @@ def _plugin_error(exc: BaseException) -> PluginError | None:
             return current
         # `errors` of MultiError, `exceptions` of Python's own groups.
         inner = [current.__cause__, *getattr(current, "errors", ()), *getattr(current, "exceptions", ())]
-        waiting[:0] = [one for one in inner if isinstance(one, BaseException)]
+        waiting[:0] = [error for error in inner if isinstance(error, BaseException)]
     return None
 
 

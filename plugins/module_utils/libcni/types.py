@@ -242,28 +242,28 @@ def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Re
 
 
 def _decode(shape: str, parsed: t.Any) -> _Data:
-    found: _Data = {"cniVersion": "", "dns": gojson.Struct()}
+    result: _Data = {"cniVersion": "", "dns": gojson.Struct()}
     for name, value in gojson.struct_items(parsed, _MEMBERS[shape]):
         if name == "cniVersion":
-            found[name] = gojson.string_over(found[name], value, name)
+            result[name] = gojson.string_over(result[name], value, name)
         elif name == "dns":
-            found[name] = decode_dns(value, name, found[name])
+            result[name] = decode_dns(value, name, result[name])
         elif name in ("ip4", "ip6"):
-            found[name] = None if value is None else _decode_ip_config(value, name, shape)
+            result[name] = None if value is None else _decode_ip_config(value, name, shape)
         elif name == "interfaces":
-            found[name] = _decode_interfaces(value, name, shape, found.get(name, []))
+            result[name] = _decode_interfaces(value, name, shape, result.get(name, []))
         else:
             items = [(item, f"{name}/{at}") for at, item in enumerate(gojson.as_list(value, name))]
-            found[name] = [_decode_ip_config(*item, shape) if name == "ips" else decode_route(*item) for item in items]
+            result[name] = [_decode_ip_config(*item, shape) if name == "ips" else decode_route(*item) for item in items]
     if shape == "020":
-        found["cniVersion"] = found["cniVersion"] or "0.1.0"
-    if found["cniVersion"] not in _SHAPES[shape]:
+        result["cniVersion"] = result["cniVersion"] or "0.1.0"
+    if result["cniVersion"] not in _SHAPES[shape]:
         supported = " ".join(("", *_SHAPES[shape]) if shape == "020" else _SHAPES[shape])
         raise ResultError(
-            f"result type supports [{supported}] but unmarshalled CNIVersion is {quote(found['cniVersion'])}"
+            f"result type supports [{supported}] but unmarshalled CNIVersion is {quote(result['cniVersion'])}"
         )
-    dns = found.pop("dns")
-    return {**gojson.pick(found, _MEMBERS[shape]), "dns": dns}
+    dns = result.pop("dns")
+    return {**gojson.pick(result, _MEMBERS[shape]), "dns": dns}
 
 
 def _decode_interfaces(value: t.Any, where: str, shape: str, before: list[_Data]) -> list[_Data]:
@@ -274,39 +274,39 @@ def _decode_interfaces(value: t.Any, where: str, shape: str, before: list[_Data]
 
 
 def _decode_interface(value: t.Any, where: str, shape: str, before: _Data) -> _Data:
-    found: _Data = {"name": "", **before}
+    members: _Data = {"name": "", **before}
     for name, item in gojson.struct_items(required_object(value, where), _INTERFACE[shape]):
         at = f"{where}/{name}"
         if name != "mtu":
-            found[name] = gojson.string_over(found.get(name, ""), item, at)
+            members[name] = gojson.string_over(members.get(name, ""), item, at)
         elif item is not None:
-            found[name] = gojson.as_int(item, at)
-    return {"name": found["name"], **gojson.pick(found, _INTERFACE[shape][1:])}
+            members[name] = gojson.as_int(item, at)
+    return {"name": members["name"], **gojson.pick(members, _INTERFACE[shape][1:])}
 
 
 def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
     address = "ip" if shape == "020" else "address"
-    found: _Data = {address: UNSET}
+    entry: _Data = {address: UNSET}
     for name, item in gojson.struct_items(required_object(value, where), _IP[shape]):
         at = f"{where}/{name}"
         if name == address:
-            found[name] = decode_cidr(item, at)
+            entry[name] = decode_cidr(item, at)
         elif name == "gateway":
-            found[name] = decode_ip(item, at)
+            entry[name] = decode_ip(item, at)
         elif name == "version":
-            found[name] = gojson.as_string(item, at)
+            entry[name] = gojson.as_string(item, at)
         elif name == "interface":
-            found[name] = None if item is None else gojson.as_int(item, at)
+            entry[name] = None if item is None else gojson.as_int(item, at)
         else:
-            found[name] = [decode_route(route, f"{at}/{index}") for index, route in enumerate(gojson.as_list(item, at))]
-    return _ip_config(shape, found)
+            entry[name] = [decode_route(route, f"{at}/{index}") for index, route in enumerate(gojson.as_list(item, at))]
+    return _ip_config(shape, entry)
 
 
-def _ip_config(shape: str, found: t.Mapping[str, t.Any]) -> _Data:
+def _ip_config(shape: str, entry: t.Mapping[str, t.Any]) -> _Data:
     """Return an ip entry with its members in order. Keeps interface 0 and an empty version, no other empty member."""
     out: _Data = {}
     for name in _IP[shape]:
-        value = found.get(name)
+        value = entry.get(name)
         if name == "version":
             out[name] = value or ""
         elif value or (name == "interface" and value is not None):

@@ -88,12 +88,12 @@ def is_host_netns(path: str) -> bool:
     Namespaces are compared by device and inode, so a symbolic link or a bind mount makes no difference.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return False
     for own in _HOST_NETNS:
         try:
-            if os.path.samestat(found, os.stat(own)):
+            if os.path.samestat(status, os.stat(own)):
                 return True
         except OSError:
             # Without permission to inspect process 1, only this process's namespace is known.

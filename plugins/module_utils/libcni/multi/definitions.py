@@ -73,11 +73,11 @@ def network_in_files(name: str, directory: str) -> bytes | None:
         raise NetworksError(str(exc)) from exc
     for path in paths:
         try:
-            found, data = _read(path)
+            network, data = _read(path)
         except NetworksError as exc:
             broken = broken or exc
             continue
-        if name in ("", found):
+        if name in ("", network):
             return data
     if broken:
         raise broken

@@ -67,16 +67,16 @@ class NetworkRecord:
         """Return the network in JSON data. Raises `JSONError`."""
         network, name, ifname, config = (_text(data, key, where) for key in ("network", "name", "ifname", "config"))
         is_list = gojson.as_bool(data.get("isList"), f"{where}/isList")
-        found = cls(network, ifname, config.encode("utf-8", "surrogateescape"), is_list, name)
+        record = cls(network, ifname, config.encode("utf-8", "surrogateescape"), is_list, name)
         for pair in gojson.as_list(data.get("args"), f"{where}/args"):
             key, value = [*map(str, gojson.as_list(pair, f"{where}/args")), "", ""][:2]
-            found.args.append((key, value))
-        found.capability_args = gojson.as_object(data.get("capabilityArgs"), f"{where}/capabilityArgs")
-        for key, texts in (("families", found.families), ("gateways", found.gateways)):
+            record.args.append((key, value))
+        record.capability_args = gojson.as_object(data.get("capabilityArgs"), f"{where}/capabilityArgs")
+        for key, texts in (("families", record.families), ("gateways", record.gateways)):
             texts += [
                 gojson.as_string(item, f"{where}/{key}") for item in gojson.as_list(data.get(key), f"{where}/{key}")
             ]
-        return found
+        return record
 
 
 def _text(data: t.Any, key: str, where: str) -> str:

@@ -111,11 +111,11 @@ class PodRunner:
 
         wanted = [gateway for gateway in network.gateways if family_of(gateway) == family]
         with netns.inside(self._netns):
-            found = [route.gw for route in netns.routes(network.ifname) if route.dst == DEFAULTS.get(family)]
-        if sorted(found) != sorted(wanted):
-            there = ", ".join(f"via {gateway}" if gateway else "without a gateway" for gateway in found) or "none"
+            gateways = [route.gw for route in netns.routes(network.ifname) if route.dst == DEFAULTS.get(family)]
+        if sorted(gateways) != sorted(wanted):
+            shown = ", ".join(f"via {gateway}" if gateway else "without a gateway" for gateway in gateways) or "none"
             raise CNIError(
-                f"the IPv{family} default routes of {network.ifname} are {there}; default-route of the pod wants "
+                f"the IPv{family} default routes of {network.ifname} are {shown}; default-route of the pod wants "
                 + (f"via {wanted[0]}" if wanted else "none")
             )
 

@@ -30,15 +30,15 @@ _TRUE, _FALSE = ("1", "true"), ("0", "false")
 def _requested(delegate: Delegate) -> dict[str, t.Any]:
     """Return what the pod asks a network for. None is "not given", which differs from empty."""
     asked = delegate.selection
-    found: dict[str, t.Any] = {}
+    capabilities: dict[str, t.Any] = {}
     if asked is not None:
         lists = {"portMappings": asked.port_mappings, "ips": asked.ips, "bandwidth": asked.bandwidth}
-        found.update({name: value for name, value in lists.items() if value is not None})
+        capabilities.update({name: value for name, value in lists.items() if value is not None})
         texts = {"mac": asked.mac, "infinibandGUID": asked.infiniband_guid}
-        found.update({name: value for name, value in texts.items() if value})
+        capabilities.update({name: value for name, value in texts.items() if value})
     if delegate.device_id:
-        found["deviceID"] = delegate.device_id
-    return found
+        capabilities["deviceID"] = delegate.device_id
+    return capabilities
 
 
 def _decode_dns(value: t.Any, where: str) -> gojson.Struct:
@@ -63,13 +63,13 @@ def decode_capabilities(value: t.Any) -> dict[str, t.Any]:
     """
     given = gojson.as_object(value, "runtimeConfig")
     known = {name.lower(): name for name in (*_CAPABILITIES, "dns", "cgroupPath")}
-    found: dict[str, t.Any] = {}
+    capabilities: dict[str, t.Any] = {}
     for key, item in given.items():
         name = known.get(key.lower(), key)
         if item is not None:
             decode = _DECODERS.get(name)
-            found[name] = decode(item, f"runtimeConfig/{name}") if decode else item
-    return {name: item for name, item in found.items() if item or name not in _CAPABILITIES}
+            capabilities[name] = decode(item, f"runtimeConfig/{name}") if decode else item
+    return {name: item for name, item in capabilities.items() if item or name not in _CAPABILITIES}
 
 
 def network_capabilities(
@@ -80,11 +80,11 @@ def network_capabilities(
     `incoming`: from `decode_capabilities`. What concerns one interface (port mappings, addresses, devices) is for the
     first network only; all else, such as dns and cgroupPath, reaches every network. The pod's requests come first.
     """
-    found = {name: value for name, value in incoming.items() if delegate.first or name not in _OF_FIRST}
-    found.update(_requested(delegate))
-    if found.get("deviceID"):
-        found["CNIDeviceInfoFile"] = _DEVICE_FILES + f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
-    return {name: value for name, value in found.items() if value or name not in _CAPABILITIES}
+    capabilities = {name: value for name, value in incoming.items() if delegate.first or name not in _OF_FIRST}
+    capabilities.update(_requested(delegate))
+    if capabilities.get("deviceID"):
+        capabilities["CNIDeviceInfoFile"] = _DEVICE_FILES + f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
+    return {name: value for name, value in capabilities.items() if value or name not in _CAPABILITIES}
 
 
 class PodArgs:
@@ -95,8 +95,8 @@ class PodArgs:
     def __init__(self, pairs: _Pairs) -> None:
         self.pairs = pairs
         # The last of several equal keys counts.
-        found = dict(pairs)
-        self.namespace, self.name, self.sandbox, self.uid = (found.get(key, "") for key in _POD_KEYS)
+        arguments = dict(pairs)
+        self.namespace, self.name, self.sandbox, self.uid = (arguments.get(key, "") for key in _POD_KEYS)
 
 
 def parse_pod_args(text: str) -> PodArgs:

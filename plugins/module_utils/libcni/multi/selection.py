@@ -190,23 +190,23 @@ def decode_port_mappings(value: t.Any, where: str) -> list[gojson.Struct] | None
 
 
 def _port_mapping(value: t.Any, where: str) -> gojson.Struct:
-    found: dict[str, t.Any] = {"hostPort": 0, "containerPort": 0}
+    members: dict[str, t.Any] = {"hostPort": 0, "containerPort": 0}
     for name, item in gojson.struct_items(required_object(value, where), _PORT):
         decode: t.Callable[[t.Any, str], t.Any] = gojson.as_int if name.endswith("Port") else gojson.as_string
         if item is not None:
-            found[name] = decode(item, f"{where}/{name}")
-    return gojson.Struct((name, found[name]) for name in _PORT if name in found and found[name] != "")
+            members[name] = decode(item, f"{where}/{name}")
+    return gojson.Struct((name, members[name]) for name in _PORT if name in members and members[name] != "")
 
 
 def decode_bandwidth(value: t.Any, where: str) -> gojson.Struct | None:
     """Return all four limits in bit/s and bit, None for null."""
     if value is None:
         return None
-    found = dict.fromkeys(_BANDWIDTH, 0)
+    limits = dict.fromkeys(_BANDWIDTH, 0)
     for name, item in gojson.struct_items(gojson.as_object(value, where), _BANDWIDTH):
         if item is not None:
-            found[name] = gojson.as_int(item, f"{where}/{name}")
-    return gojson.Struct(found)
+            limits[name] = gojson.as_int(item, f"{where}/{name}")
+    return gojson.Struct(limits)
 
 
 def decode_strings(value: t.Any, where: str) -> list[str] | None:

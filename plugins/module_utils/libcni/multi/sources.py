@@ -58,10 +58,10 @@ def call_annotations(capabilities: t.Mapping[str, t.Any], config: t.Mapping[str,
     `capabilities`: from `runtime.decode_capabilities`. Raises `NetworksError`.
     """
     args = config.get("args")
-    found = _texts(args.get("cni") if isinstance(args, dict) else None, "/args/cni")
+    annotations = _texts(args.get("cni") if isinstance(args, dict) else None, "/args/cni")
     # containerd writes null for a pod without annotations.
     sent = next((value for key, value in capabilities.items() if key.lower() == POD_ANNOTATIONS), None)
-    return {**found, **_texts(sent, f"/runtimeConfig/{POD_ANNOTATIONS}")}
+    return {**annotations, **_texts(sent, f"/runtimeConfig/{POD_ANNOTATIONS}")}
 
 
 def _texts(value: t.Any, where: str) -> dict[str, str]:
@@ -70,16 +70,16 @@ def _texts(value: t.Any, where: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise NetworksError(f"expected an object of annotations, found {gojson.kind(value)}", where)
-    found = {}
+    annotations = {}
     for name in _ANNOTATIONS:
         item = value.get(name)
         if isinstance(item, (list, dict)):
-            found[name] = gojson.dumps(item).decode("utf-8")
+            annotations[name] = gojson.dumps(item).decode("utf-8")
         elif isinstance(item, str):
-            found[name] = item
+            annotations[name] = item
         elif item is not None:
             raise NetworksError(f"expected a text or a list of networks, found {gojson.kind(item)}", annotation=name)
-    return found
+    return annotations
 
 
 def file_annotations(directory: str, container_id: str, namespace: str, name: str, check: _Check) -> dict[str, str]:
@@ -91,9 +91,9 @@ def file_annotations(directory: str, container_id: str, namespace: str, name: st
     if is_name(namespace) and is_name(name):
         paths.append(os.path.join(directory, namespace, f"{name}.json"))
     for path in paths:
-        found = _loaded(path, check)
-        if found is not None:
-            return _texts(found, path)
+        document = _loaded(path, check)
+        if document is not None:
+            return _texts(document, path)
     return {}
 
 
@@ -119,23 +119,23 @@ class DefinitionFiles:
         if not (is_name(namespace) and is_name(name)):
             return None
         path = os.path.join(self.directory, namespace, f"{name}.json")
-        found = _loaded(path, self._check)
-        if found is not None:
-            return _definition(found, namespace, name, path)
+        manifest = _loaded(path, self._check)
+        if manifest is not None:
+            return _definition(manifest, namespace, name, path)
         data = network_in_files(name, self._conf_dir) if namespace == self._namespace else None
         return None if data is None else NetworkDefinition(namespace, name, data.decode("utf-8", "replace"))
 
 
-def _definition(found: dict[str, t.Any], namespace: str, name: str, path: str) -> NetworkDefinition:
+def _definition(manifest: dict[str, t.Any], namespace: str, name: str, path: str) -> NetworkDefinition:
     try:
-        if gojson.as_string(found.get("kind"), "kind") != KIND:
-            raise JSONError(f"expected kind {KIND}, found {found.get('kind')!r}")
-        metadata = gojson.as_object(found.get("metadata"), "metadata")
+        if gojson.as_string(manifest.get("kind"), "kind") != KIND:
+            raise JSONError(f"expected kind {KIND}, found {manifest.get('kind')!r}")
+        metadata = gojson.as_object(manifest.get("metadata"), "metadata")
         for key, wanted in (("name", name), ("namespace", namespace)):
             told = gojson.as_string(metadata.get(key), f"metadata/{key}") or wanted
             if told != wanted:
                 raise JSONError(f"metadata/{key} is {quote(told)}, and the file's path says {quote(wanted)}")
-        spec = gojson.as_object(found.get("spec"), "spec")
+        spec = gojson.as_object(manifest.get("spec"), "spec")
         config = spec.get("config")
         # In a file, the configuration needs not be a text.
         text = gojson.dumps(config).decode() if isinstance(config, dict) else gojson.as_string(config, "spec/config")

@@ -33,17 +33,17 @@ def network_statuses(result: Result, name: str, default: bool) -> list[gojson.St
         "dns": gojson.Struct(data.get("dns", {})),
         "gateway": [route.get("gw", UNSET) for route in data.get("routes", []) if _is_default(route)],
     }
-    found = {index: nic for index, nic in enumerate(interfaces) if nic.get("sandbox")}
+    nics = {index: nic for index, nic in enumerate(interfaces) if nic.get("sandbox")}
     if len(interfaces) == 1:
-        nic = found.get(0, {})
+        nic = nics.get(0, {})
         return [_entry(common, nic, [_address(ip) for ip in ips], default)]
-    marked = next((ip["interface"] for ip in ips if ip.get("gateway") and "interface" in ip), min(found, default=None))
-    addresses: dict[int, list[str]] = {index: [] for index in found}
+    marked = next((ip["interface"] for ip in ips if ip.get("gateway") and "interface" in ip), min(nics, default=None))
+    addresses: dict[int, list[str]] = {index: [] for index in nics}
     for ip in ips:
-        index = ip.get("interface", max(found, default=None))
+        index = ip.get("interface", max(nics, default=None))
         if index in addresses:
             addresses[index].append(_address(ip))
-    return [_entry(common, nic, addresses[index], default and index == marked) for index, nic in found.items()]
+    return [_entry(common, nic, addresses[index], default and index == marked) for index, nic in nics.items()]
 
 
 def _is_default(route: t.Mapping[str, t.Any]) -> bool:
