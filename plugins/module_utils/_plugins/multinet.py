@@ -91,10 +91,10 @@ def _settle_old_record(call: PodCall) -> None:
     with file:
         if file.record is None:
             raise PluginError(ERR_INTERNAL, f"{file.path}: {file.reason}", "remove the file, or DEL the pod first")
-        there = interfaces(args.netns)
-        found = [network.ifname for network in file.record.networks if network.ifname in there]
-        if found:
-            raise _already(call, f"{', '.join(found)} exists")
+        existing = interfaces(args.netns)
+        taken = [network.ifname for network in file.record.networks if network.ifname in existing]
+        if taken:
+            raise _already(call, f"{', '.join(taken)} exists")
         from .multinet_delete import delete_recorded
 
         # The namespace of the record is another one, and nothing in this one is to be touched.
@@ -102,9 +102,9 @@ def _settle_old_record(call: PodCall) -> None:
 
 
 def _require_free_names(call: PodCall, record: PodRecord) -> None:
-    there = interfaces(call.args.netns)
+    existing = interfaces(call.args.netns)
     for network in record.networks:
-        if network.ifname in there:
+        if network.ifname in existing:
             raise call.refusal(f"network {network.name}: an interface {network.ifname} exists in {call.args.netns}")
 
 

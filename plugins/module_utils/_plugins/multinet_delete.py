@@ -67,7 +67,7 @@ def delete_recorded(
         try:
             _run(runner, network)
         except CNIError:
-            now = next((one for one in getattr(planned(), "networks", ()) if _is_repaired(network, one)), None)
+            now = next((other for other in getattr(planned(), "networks", ()) if _is_repaired(network, other)), None)
             if now is None:
                 raise
             _run(runner, now)
@@ -129,7 +129,7 @@ def _delete_unrecorded(args: CmdArgs, settings: Settings) -> None:
 def _cached(args: CmdArgs, settings: Settings) -> list[NetworkRecord]:
     """Return the container's networks in libcni's cache, except for those of its other records."""
     others = _of_other_records(args, settings)
-    found = []
+    networks = []
     try:
         entries = cache.list_entries(settings.cni_dir, args.container_id)
     except CacheError as exc:
@@ -140,17 +140,17 @@ def _cached(args: CmdArgs, settings: Settings) -> list[NetworkRecord]:
             network = NetworkRecord(entry.network_name, entry.if_name, entry.config, True)
             network.args = [(pair[0], pair[1]) for pair in entry.cni_args or ()]
             network.capability_args = entry.capability_args or {}
-            found.append(network)
-    return found
+            networks.append(network)
+    return networks
 
 
 def _of_other_records(args: CmdArgs, settings: Settings) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     own = record_path(settings.cni_dir, args.container_id, args.ifname)
     for path in record_paths(settings.cni_dir):
         if path != own and path.startswith(own[: -len(args.ifname)]):
             file = open_record(path, PATIENCE)
             if file is not None:
                 with file:
-                    found.update((one.network, one.ifname) for one in getattr(file.record, "networks", ()))
-    return found
+                    pairs.update((network.network, network.ifname) for network in getattr(file.record, "networks", ()))
+    return pairs

@@ -34,8 +34,8 @@ def _configured(args: CmdArgs, settings: Settings) -> list[NetworkRecord]:
     conf = load_conf(args, settings)
     # Pods of a system namespace get no default networks; this one is none.
     definitions = DefinitionFiles(settings.nad_dir, "default", settings.conf_dir, check_file)
-    found = pod_networks(conf, Pod("", NAME), definitions).delegates
-    return [NetworkRecord(one.network, "", one.data, one.is_list, one.name) for one in found]
+    networks = pod_networks(conf, Pod("", NAME), definitions).delegates
+    return [NetworkRecord(network.network, "", network.data, network.is_list, network.name) for network in networks]
 
 
 # ---- STATUS
@@ -92,7 +92,7 @@ def collect(args: CmdArgs) -> None:
         if name != first and not all(pair in known for pair in valid):
             note(f"no GC for the network {name}: not every valid container has a record in {settings.cni_dir}")
             continue
-        pairs = valid | {(one, ifname) for (one, _own), names in known.items() for net, ifname in names if net == name}
+        pairs = valid | {(pod, ifname) for (pod, _own), names in known.items() for net, ifname in names if net == name}
         try:
             cni.gc_network_list(runner.conflist(network), sorted(pairs))
         except CNIError as exc:
@@ -103,14 +103,14 @@ def collect(args: CmdArgs) -> None:
 
 def _valid(args: CmdArgs) -> _Pairs:
     """Return the valid attachments: (container ID, interface). Raises `PluginError` if there is no list of them."""
-    found: t.Any = None
+    entries: t.Any = None
     try:
         for _key, value in gojson.struct_items(args.config, ("cni.dev/valid-attachments", "cni.dev/attachments")):
-            found = gojson.as_list(value, _key) if value is not None else found
-        if found is None:
+            entries = gojson.as_list(value, _key) if value is not None else entries
+        if entries is None:
             raise JSONError("cni.dev/valid-attachments is missing: without it, all would be deleted")
         pairs = set()
-        for at, item in enumerate(found):
+        for at, item in enumerate(entries):
             texts = dict.fromkeys(("containerID", "ifname"), "")
             for key, value in gojson.struct_items(item, tuple(texts)):
                 texts[key] = gojson.as_string(value, f"cni.dev/valid-attachments/{at}/{key}")
@@ -166,11 +166,11 @@ def _home(file: RecordFile, settings: Settings) -> str:
     if record is None:
         return ""
     try:
-        there = interfaces(record.netns)
+        macs = interfaces(record.netns)
     except CNIError:
         return ""
     runner = PodRunner(settings.path, settings.cni_dir, record.container_id, record.netns)
     for network in record.networks:
-        if there.get(network.ifname) in runner.cached_macs(network):
+        if macs.get(network.ifname) in runner.cached_macs(network):
             return record.netns
     return ""

@@ -147,9 +147,9 @@ class PodCall:
         return PluginError(ERR_INVALID_NETWORK_CONFIG, f"pod {self.pod}: {why}", "no network was added")
 
     def _annotations(self, capabilities: t.Mapping[str, t.Any]) -> dict[str, str]:
-        found = call_annotations(capabilities, self.args.config)
-        if found:
-            return found
+        annotations = call_annotations(capabilities, self.args.config)
+        if annotations:
+            return annotations
         folder, name = self.settings.pod_dir, self.pod_args.name
         return file_annotations(folder, self.args.container_id, self.namespace, name, check_file)
 
@@ -183,10 +183,10 @@ class PodCall:
 
 
 def _runtime_config(config: t.Mapping[str, t.Any]) -> t.Any:
-    found = None
+    runtime_config = None
     for _key, value in gojson.struct_items(config, ("runtimeConfig",)):
-        found = value
-    return found
+        runtime_config = value
+    return runtime_config
 
 
 def check_file(path: str) -> None:
