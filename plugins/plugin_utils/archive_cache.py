@@ -31,10 +31,10 @@ def cache_dir() -> str:
     path = os.path.join(base, "podwire.cni")
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError as error:
         raise HostError(f"cannot create the cache directory {path}: {error.strerror}", code="no_cache") from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise HostError(
             f"{path} on the controller must be a directory of your own with mode 0700; fix its owner and mode, or "
             "remove it",

@@ -34,11 +34,11 @@ def directory() -> str:
 
 def _digest(sources: Path) -> str:
     """Return a digest of all that the executable is made of: the code, and the bytecode of this Python."""
-    found = hashlib.sha256(importlib.util.MAGIC_NUMBER)
+    digest = hashlib.sha256(importlib.util.MAGIC_NUMBER)
     for path in sorted(sources.rglob("*.py")):
-        found.update(f"\0{path.relative_to(sources)}\0".encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        digest.update(f"\0{path.relative_to(sources)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _make(plugins: Path, path: str) -> None:

@@ -137,14 +137,14 @@ def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
     problems = errors_of(CheckedNads(manifests, LEVELS).problems)
     if problems:
         raise error_of(problems)
-    found = []
+    networks = []
     for manifest in manifests:
         config = (manifest.get("spec") or {}).get("config")
         if config:
             name = str(manifest["metadata"]["name"])
             network = {**gojson.loads(str(config)), "name": name}
-            found.append({"name": name, "content": gojson.dumps(network, 2).decode("utf-8")})
-    return sorted(found, key=lambda entry: str(entry["name"]))
+            networks.append({"name": name, "content": gojson.dumps(network, 2).decode("utf-8")})
+    return sorted(networks, key=lambda entry: str(entry["name"]))
 
 
 def _documents(given: Any, where: str) -> Iterator[Any]:
@@ -160,10 +160,10 @@ def _documents(given: Any, where: str) -> Iterator[Any]:
         given = [given]
     if not isinstance(given, (list, tuple)):
         raise HostError(f"{where} is {given!r:.60}; write manifests, or their text", code="bad_definitions")
-    for one in given:
-        if isinstance(one, str):
-            yield from _documents(one, where)
-        elif isinstance(one, dict) and isinstance(one.get("items"), list):
-            yield from one["items"]
+    for document in given:
+        if isinstance(document, str):
+            yield from _documents(document, where)
+        elif isinstance(document, dict) and isinstance(document.get("items"), list):
+            yield from document["items"]
         else:
-            yield one
+            yield document

@@ -72,17 +72,17 @@ def problems_of(path: str) -> list[Finding]:
     except Unreadable:
         return _network(path, text) if is_network_text(certain.text, "") else []
     if is_network(document):
-        found = _network(path, text)
+        problems = _network(path, text)
         if is_in_directory and name == path:
             text = "no runtime reads a file with this name; give it the extension .conflist, or .conf for one plugin"
-            found.append(Finding(WARNING, "unread_file", text, file=path))
-        return found
+            problems.append(Finding(WARNING, "unread_file", text, file=path))
+        return problems
     return _manifests(path, text) if "cniVersion" in text or KIND in text else []
 
 
 def _network(path: str, text: str) -> list[Finding]:
-    found = masked(text)
-    return Checked(TemplateSource(found.text, bool(found.open)), path, None, LEVELS).problems
+    certain = masked(text)
+    return Checked(TemplateSource(certain.text, bool(certain.open)), path, None, LEVELS).problems
 
 
 def problems_between(paths: Sequence[str]) -> list[Finding]:

@@ -103,37 +103,37 @@ class LookupModule(LookupBase):
         self._groups: dict[str, list[str]] = variables["groups"]
         remedy = "check the pattern against the inventory (ansible-inventory --graph)"
         try:
-            found = self._matches(pattern)
+            hosts = self._matches(pattern)
         except AnsibleError as error:
             # For example with host_pattern_mismatch = error in the configuration.
             raise AnsibleLookupError(f"{' with '.join(said)}: {error.message}; {remedy}") from error
-        if not found:
+        if not hosts:
             raise AnsibleLookupError(
                 f"no host matched {' with '.join(said)}; {remedy}"
                 if said
                 else "the inventory has no hosts; name another one: -i INVENTORY"
             )
-        chosen = self._with_canaries(found, settings, said, again) if kwargs.get("canaries") else found
+        chosen = self._with_canaries(hosts, settings, said, again) if kwargs.get("canaries") else hosts
         if kwargs.get("expand"):
             return chosen
         for key in ("after", "failing"):
             if kwargs.get(key):
                 chosen = _needed(chosen, variables.get("hostvars") or {}, kwargs[key], key == "failing")
-        return [pattern] if chosen is found else [pattern_of(host) for host in chosen] or ["all:!all"]
+        return [pattern] if chosen is hosts else [pattern_of(host) for host in chosen] or ["all:!all"]
 
-    def _with_canaries(self, found: list[str], settings: Settings, said: list[str], again: bool) -> list[str]:
+    def _with_canaries(self, hosts: list[str], settings: Settings, said: list[str], again: bool) -> list[str]:
         """Return *found* if no canaries are named, otherwise the canaries or all others, which may be none."""
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
             # A single host is no rollout.
-            if not again and (passed or (self._limit and len(found) > 1)):
+            if not again and (passed or (self._limit and len(hosts) > 1)):
                 Display().warning(
                     "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
                     "inventory run at the same time, each has its own; see the page AWX."
                 )
-            return found
+            return hosts
         canaries = set(self._matches(canary))
-        chosen = [host for host in found if (host in canaries) is not passed]
+        chosen = [host for host in hosts if (host in canaries) is not passed]
         what = f"{' with '.join(said)} with cni_canary={canary}"
         if not chosen and not passed:
             raise AnsibleLookupError(

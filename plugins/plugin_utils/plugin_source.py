@@ -100,8 +100,8 @@ class PluginSource:
         """Return the module's ``_source`` for the first call, with the digests of what is on the controller."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
-            found = Selection(DirectorySource(self.where), self.plugins)
-            return {**told, "files": found.files, "machines": found.machines}
+            selection = Selection(DirectorySource(self.where), self.plugins)
+            return {**told, "files": selection.files, "machines": selection.machines}
         checksum = self.checksum
         if self._is_here and self.where and not checksum and not self.checksums:
             try:
@@ -139,23 +139,23 @@ class PluginSource:
 class Shipment:
     """What a host may lack of an opened source."""
 
-    def __init__(self, found: Selection) -> None:
-        self._found = found
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
 
     def lacking(self, have: Mapping[Any, Any]) -> list[str]:
         """Return the plugins that a host with these digests lacks; always names from the source."""
-        return sorted(name for name, digest in self._found.files.items() if have.get(name) != digest)
+        return sorted(name for name, digest in self._selection.files.items() if have.get(name) != digest)
 
     def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
         """Return the module's ``_source`` for the second call; *bundle* is the path on the host of the sent file."""
-        found = self._found
-        told = {"where": found.source.shown, "only_ask": False, "last": True, "bundle": bundle, "shipped": shipped}
-        told.update(files=found.files, machines=found.machines)
-        return told if found.archive is None else {**told, "archive": found.archive}
+        selection = self._selection
+        told = {"where": selection.source.shown, "only_ask": False, "last": True, "bundle": bundle, "shipped": shipped}
+        told.update(files=selection.files, machines=selection.machines)
+        return told if selection.archive is None else {**told, "archive": selection.archive}
 
     def bundle(self, names: list[str], path: str) -> str:
         """Return the path of a file to send with *names* in it: the archive itself if all are needed, else *path*."""
-        source, members = self._found.source, self._found.members
+        source, members = self._selection.source, self._selection.members
         if isinstance(source, ArchiveSource) and set(names) == set(members):
             return source.path
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as bundle:

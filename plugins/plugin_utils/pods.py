@@ -95,11 +95,11 @@ class PodEntries:
                 selections = parse_networks(text, namespace, annotation)
                 check_selections(selections, annotation)
                 wanted += [(selection.namespace, selection.name) for selection in selections]
-        definitions = {key: found for key in wanted if (found := self._definition(key)) is not None}
+        definitions = {key: definition for key in wanted if (definition := self._definition(key)) is not None}
         networks = pod_networks(self._conf, pod, definitions)
         ifnames = pod_interface_names(networks, str(entry.get("ifname") or "eth0"))
         changes = default_route_changes([delegate.default_route for delegate in networks.delegates])
-        in_files = {"/".join(key) for key, found in definitions.items() if isinstance(found, FileDefinition)}
+        in_files = {"/".join(key) for key, definition in definitions.items() if isinstance(definition, FileDefinition)}
         return [
             self._sent(delegate, ifname, routes, delegate.name in in_files)
             for delegate, ifname, routes in zip(networks.delegates, ifnames, changes)
@@ -111,8 +111,8 @@ class PodEntries:
         if manifest is None:
             return None
         if key not in self._checked:
-            found = errors_of(CheckedNads([manifest], LEVELS).problems)
-            self._checked[key] = error_of(found) if found else None
+            problems = errors_of(CheckedNads([manifest], LEVELS).problems)
+            self._checked[key] = error_of(problems) if problems else None
         error = self._checked[key]
         if error is not None:
             raise error
@@ -146,11 +146,11 @@ def _annotations(pod: Mapping[str, Any]) -> Optional[dict[str, str]]:
     given = pod.get("annotations")
     if not isinstance(given, dict):
         return None
-    found = dict(given)
+    annotations = dict(given)
     for name in (NETWORKS, DEFAULT_NETWORK):
         if isinstance(given.get(name), (dict, list)):
-            found[name] = json.dumps(given[name])
-    for name, value in found.items():
+            annotations[name] = json.dumps(given[name])
+    for name, value in annotations.items():
         if not isinstance(value, str):
             raise HostError(f"the annotation {name} is {type(value).__name__}; write it in quotes", "bad_pod")
-    return found
+    return annotations

@@ -76,7 +76,7 @@ class ReadingAction(ModuleAction):
         wanted = {"api_version": API_VERSION, "kind": KIND, "kubeconfig": kubeconfig}
         wanted.update({name: text for name, text in (("context", context), ("namespace", namespace)) if text})
         try:
-            found: Any = lookup.run(None, variables={}, **wanted)
+            manifests: Any = lookup.run(None, variables={}, **wanted)
         except Exception as error:
             # The client raises whatever its libraries raise.
             raise HostError(
@@ -85,7 +85,7 @@ class ReadingAction(ModuleAction):
                 code="cluster_unreachable",
             ) from error
         # Without any, the client returns null.
-        return found if isinstance(found, list) else [found] if found else []
+        return manifests if isinstance(manifests, list) else [manifests] if manifests else []
 
 
 class RenderingAction(ReadingAction):
@@ -117,11 +117,11 @@ class RenderingAction(ReadingAction):
         if without_schema and checked.present:
             needed = jsonschema_needed("the level 'schema' of 'validate'", MISSING)
             raise HostError(f"{needed}, or leave 'schema' out of 'validate'", "missing_required_lib", problems=[])
-        found = list(checked.problems)
-        if not errors_of(found):
-            found += shared_ranges(networks or [], checked.rendered, Neighbours(variables, self._task.get_ds()))
+        problems = list(checked.problems)
+        if not errors_of(problems):
+            problems += shared_ranges(networks or [], checked.rendered, Neighbours(variables, self._task.get_ds()))
         # The module itself refuses a value that is not a boolean.
-        problems = strict(found) if boolean(options.get("strict"), strict=False) else found
+        problems = strict(problems) if boolean(options.get("strict"), strict=False) else problems
         for finding in problems:
             if finding.level == WARNING:
                 Display().warning(one_line(f"[{finding.code}] {finding.sentence}"))

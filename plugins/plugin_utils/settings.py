@@ -35,10 +35,10 @@ class Group(NamedTuple):
         """Return the argument specification of an option."""
         # Imported late: other modules import much that cni_host does not.
         arguments = importlib.import_module(f"...modules.{self.module}", __name__).ARGUMENTS
-        found: Mapping[str, Any] = {"options": arguments}
+        spec: Mapping[str, Any] = {"options": arguments}
         for name in filter(None, (self.section, *option.split("."))):
-            found = found["options"][name]
-        return found
+            spec = spec["options"][name]
+        return spec
 
 
 def _section(name: str, **variables: str) -> Group:
@@ -212,9 +212,9 @@ class Settings:
 
     def value(self, name: str, **default: Value) -> Value:
         """Return what was set, or else *default*, the variable's own default, or None. Raises BadValue."""
-        found = self._found(name)
-        if found is not UNSET:
-            return found
+        value = self._found(name)
+        if value is not UNSET:
+            return value
         return default["default"] if default else spec_of(name).get("default")
 
     def is_set(self, name: str) -> bool:
@@ -226,7 +226,7 @@ class Settings:
 
     def options(self, *names: str) -> dict[str, Value]:
         """Return the options of these groups whose variables are set, for the arguments of a module."""
-        found: dict[str, Value] = {}
+        options: dict[str, Value] = {}
         for name in names:
             for option, variable in GROUPS[name].variables.items():
                 value = self._found(variable)
@@ -235,13 +235,13 @@ class Settings:
                 if value is not UNSET:
                     outer, _dot, inner = option.partition(".")
                     if inner:
-                        found.setdefault(outer, {})[inner] = value
+                        options.setdefault(outer, {})[inner] = value
                     else:
-                        found[outer] = value
+                        options[outer] = value
             if name == "networks" and self.is_set("cni_networks_multinet"):
                 given = (self.value("cni_networks_multinet"), self.value("cni_networks_multinet_settings"))
-                found["networks"] = cni_multinet(found.get("networks", []), *given)
-        return found
+                options["networks"] = cni_multinet(options.get("networks", []), *given)
+        return options
 
     def selects(self, section: str) -> bool:
         """Return whether tags select a section of cni_host."""
@@ -259,26 +259,26 @@ class Settings:
 
     def options_of_host(self) -> dict[str, Value]:
         """Return the arguments of cni_host for this host; its sections are those of :meth:`sections`."""
-        found = {name: self.options(name) for name in self.sections()}
+        sections = {name: self.options(name) for name in self.sections()}
         multus, networks = self._multus(), self.value("cni_networks", default=[])
-        if "pod_networks" in found and multus.get("cluster_network"):
+        if "pod_networks" in sections and multus.get("cluster_network"):
             # The networks of the host belong where no runtime reads them if Multus finds them by a path.
-            own = found["pod_networks"].get("networks", [])
-            found["pod_networks"]["networks"] = [*networks, *own]
-        if "networks" in found and multus:
+            own = sections["pod_networks"].get("networks", [])
+            sections["pod_networks"]["networks"] = [*networks, *own]
+        if "networks" in sections and multus:
             # The directory of the runtimes has the file of Multus and nothing else, so that no runtime can fall back to
             # another network. The file is complete before those that go are removed, in both directions.
             given = {key: value for key, value in multus.items() if key in _MULTUS and value not in (None, "")}
-            found["networks"]["networks"] = cni_multus(found["networks"]["networks"], **given, alone=True)
-        return {**found, **self.options("common", "lock", "classes", "host")}
+            sections["networks"]["networks"] = cni_multus(sections["networks"]["networks"], **given, alone=True)
+        return {**sections, **self.options("common", "lock", "classes", "host")}
 
     def _multus(self) -> Mapping[str, Value]:
-        found = self.value("cni_multus")
-        if not isinstance(found, Mapping):
+        multus = self.value("cni_multus")
+        if not isinstance(multus, Mapping):
             raise BadValue(
-                f"cni_multus: {str(found)!r:.60} is not a mapping; write one with settings, cluster_network and others"
+                f"cni_multus: {str(multus)!r:.60} is not a mapping; write one with settings, cluster_network and others"
             )
-        return found
+        return multus
 
     def _found(self, name: str) -> Value:
         if name not in self._read:

@@ -27,8 +27,8 @@ def blockers_of(info: Result, networks: list[Result], unknown: list[Result]) -> 
             name for row in unknown for name in row["plugins"]
         ),
     }
-    found = {why: ", ".join(sorted(what)) for why, what in dependent.items()}
-    return [f"{why}: {what}" for why, what in found.items() if what]
+    blockers = {why: ", ".join(sorted(what)) for why, what in dependent.items()}
+    return [f"{why}: {what}" for why, what in blockers.items() if what]
 
 
 def _needing(networks: list[Result], removed: Result) -> Iterator[str]:
@@ -51,19 +51,19 @@ def sections_of(info: Result, pods: Result, unknown: list[Result], force: Result
     if attachments:
         # Their plugins and networks are removed as well, so no later run could detach what a DEL leaves now.
         sections["attachments"] = {"attachments": attachments, "force": True}
-    for name, found, place in (("networks", info, {}), ("pod_networks", pods, {"conf_dir": pod_dir})):
-        networks = _restored(found)
+    for name, inspected, place in (("networks", info, {}), ("pod_networks", pods, {"conf_dir": pod_dir})):
+        networks = _restored(inspected)
         if networks:
             sections[name] = {"networks": networks, **force, **place}
     return sections
 
 
-def _restored(found: Result) -> list[Result]:
+def _restored(info: Result) -> list[Result]:
     """Return the networks of a directory to remove, and the files to restore."""
-    managed = [row for row in found["conf"] if row["managed"]]
+    managed = [row for row in info["conf"] if row["managed"]]
     adopted = {row["managed_as"] for row in managed if row["original"]}
-    foreign = [row for row in found["aside"] if not row["managed"]]
-    written = [row["managed_as"] for row in managed] + [row["network"] for row in found["aside"] if row["managed"]]
+    foreign = [row for row in info["aside"] if not row["managed"]]
+    written = [row["managed_as"] for row in managed] + [row["network"] for row in info["aside"] if row["managed"]]
     # A managed network that replaced a file which was set aside is removed when that file is restored.
     back = adopted | {row["network"] for row in foreign}
     return [

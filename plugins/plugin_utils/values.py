@@ -90,9 +90,9 @@ def _list(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     if not isinstance(entries, (list, tuple)):
         raise BadValue(f"{name}: {_short(str(given))} is not a list; write a list, or words with commas")
     entries = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
-    found = [entry for entry in entries if entry != ""]
+    filled = [entry for entry in entries if entry != ""]
     # A list with nothing but an empty text is what became of an empty text.
-    return UNSET if entries and not found else found
+    return UNSET if entries and not filled else filled
 
 
 def _structure(name: str, given: str, kind: type) -> Any:

@@ -57,13 +57,13 @@ def network(text: str) -> Network:
     if "/" not in text and not text.startswith("usePodCidr"):
         subnet = ipaddress.ip_network(f"{ip(text)}/{64 if ':' in text else 24}", strict=False)
         raise ValueError(f"has no prefix length; write {subnet}")
-    found = cidr(text)
-    if str(found.network_address) != str(ipaddress.ip_address(text.partition("/")[0])):
-        raise ValueError(f"has host bits set; write {found}")
-    if found.prefixlen > found.max_prefixlen - 2:
-        longest = found.max_prefixlen - 2
+    subnet = cidr(text)
+    if str(subnet.network_address) != str(ipaddress.ip_address(text.partition("/")[0])):
+        raise ValueError(f"has host bits set; write {subnet}")
+    if subnet.prefixlen > subnet.max_prefixlen - 2:
+        longest = subnet.max_prefixlen - 2
         raise ValueError(f"is too small to allocate addresses from; the prefix can be /{longest} at most")
-    return found
+    return subnet
 
 
 def destination(text: str) -> None:

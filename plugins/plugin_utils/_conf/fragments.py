@@ -71,20 +71,20 @@ def fragment_problems(text: str, path: str, name: str) -> Optional[List[Finding]
     is_crio = bool(_IS_CRIO.search(text)) or "crio.conf.d/" in name or name.endswith("crio.conf")
     if not is_crio and not (name.endswith(".toml") and _IS_CONTAINERD.search(text)):
         return None
-    found = masked(text)
+    certain = masked(text)
     problems: List[Finding] = []
-    toml, tables = _quoted(found.text), None
+    toml, tables = _quoted(certain.text), None
     while tables is None:
         try:
             tables = load_toml(toml)
         except HostError as error:
             line, column = _position(toml, ())
-            if not found.open and not is_half(found.text):
+            if not certain.open and not is_half(certain.text):
                 return [Finding(ERROR, "not_understood", f"this is not TOML: {error.msg}", "", path, "", line, column)]
             what = "this is a template; from here on, what is not TOML before it is rendered was not checked"
             problems = problems or [Finding(INFO, "template", what, "", path, "", line, column)]
             toml = _without(toml, line)
-    reader = _Reader(path, bool(found.open), lambda pointer: _position(toml, pointer))
+    reader = _Reader(path, bool(certain.open), lambda pointer: _position(toml, pointer))
     problems += reader.crio(tables) if is_crio else reader.containerd(tables)
     return problems + [reader.at(WARNING, "secret_in_file", SECRET, "", *pointer) for pointer in secrets_in(tables)]
 

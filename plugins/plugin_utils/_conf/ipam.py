@@ -364,5 +364,5 @@ def _default_routes(
     if plugin.get("type") != "bridge" or not plugin.get("isDefaultGateway"):
         return {}
     named = {cidr(route["dst"]) for route in ipam.get("routes", []) if route.get("gw")}
-    found = [target for target in _DEFAULTS if target.version in families and target not in named]
-    return {_Route(target, gateways.get(target.version), 0, 254): " (isDefaultGateway adds it)" for target in found}
+    targets = [target for target in _DEFAULTS if target.version in families and target not in named]
+    return {_Route(target, gateways.get(target.version), 0, 254): " (isDefaultGateway adds it)" for target in targets}

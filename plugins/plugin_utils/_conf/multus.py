@@ -33,8 +33,8 @@ def multus_network(
     *settings* are further keys of Multus. With *cluster_network*, a name or path, the networks are not part of the
     conflist; their version and capabilities are. Raises ValueError with everything that is wrong.
     """
-    found = _networks(networks, levels)
-    if not found:
+    delegates = _networks(networks, levels)
+    if not delegates:
         raise ValueError("there is no network; Multus needs at least the network of every pod")
     _check_settings(settings)
     if shim and not cluster_network:
@@ -44,20 +44,20 @@ def multus_network(
             "cluster_network needs a cluster: without kubeconfig in settings every ADD fails; write it, or leave "
             "cluster_network out"
         )
-    capabilities = _capabilities(found, settings)
+    capabilities = _capabilities(delegates, settings)
     plugin: dict[str, Any] = {
         "type": "multus-shim" if shim else "multus",
         **({"capabilities": capabilities} if capabilities else {}),
         **{key: value for key, value in settings.items() if key != "capabilities"},
-        **({"clusterNetwork": cluster_network} if cluster_network else {"delegates": found}),
+        **({"clusterNetwork": cluster_network} if cluster_network else {"delegates": delegates}),
     }
-    return _conflist(name, plugin, found[0], levels)
+    return _conflist(name, plugin, delegates[0], levels)
 
 
 def absent_networks(networks: Sequence[Any], name: str) -> list[dict[str, Any]]:
     """Return entries that remove the files of networks which Multus runs. *name* is that of its own."""
     names = [_name_of(entry) for entry in networks]
-    return [{"name": one, "state": "absent"} for one in names if isinstance(one, str) and one != name]
+    return [{"name": other, "state": "absent"} for other in names if isinstance(other, str) and other != name]
 
 
 def multinet_networks(
@@ -69,11 +69,11 @@ def multinet_networks(
     are further keys of the plugin. Raises ValueError with everything that is wrong.
     """
     _check_settings(settings)
-    found = list(networks)
-    at = [index for index, entry in enumerate(found) if _name_of(entry) == name]
+    entries = list(networks)
+    at = [index for index, entry in enumerate(entries) if _name_of(entry) == name]
     if len(at) != 1:
         raise ValueError(f"there {'is no network' if not at else 'are several networks'} {name!r} in the list")
-    entry = found[at[0]]
+    entry = entries[at[0]]
     inner = _networks([entry], levels)
     if not inner:
         raise ValueError(f"the network {name!r} would be removed, so nothing can be put in front of it")
@@ -85,8 +85,8 @@ def multinet_networks(
         "delegates": [network],
     }
     kept = {key: value for key, value in entry.items() if key not in ("conflist", "content")}
-    found[at[0]] = {**kept, "name": name, "conflist": _conflist(name, plugin, network, levels)}
-    return found
+    entries[at[0]] = {**kept, "name": name, "conflist": _conflist(name, plugin, network, levels)}
+    return entries
 
 
 def _conflist(name: str, plugin: dict[str, Any], first: Mapping[str, Any], levels: Sequence[str]) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def _accept(problems: list[Finding]) -> None:
 def _capabilities(networks: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> dict[str, bool]:
     """Return what the settings or any plugin of the networks declare: a runtime sends Multus nothing else."""
     given = settings.get("capabilities")
-    found = dict(given) if isinstance(given, dict) else {}
-    found.update(
+    capabilities = dict(given) if isinstance(given, dict) else {}
+    capabilities.update(
         dict.fromkeys(capabilities_of([plugin for network in networks for plugin in network["plugins"]]), True)
     )
-    return {key: found[key] for key in sorted(found)}
+    return {key: capabilities[key] for key in sorted(capabilities)}

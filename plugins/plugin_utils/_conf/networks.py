@@ -80,7 +80,7 @@ class CheckedNetworks:
         if not isinstance(given, dict):
             self._error(where, "a network is a mapping such as {'name': 'apps', 'src': 'apps.conflist'}")
             return
-        found = len(self.problems)
+        count_before = len(self.problems)
         given = {key: value for key, value in given.items() if value is not None}
         state = given.get("state", "present")
         if state not in _STATES:
@@ -93,7 +93,7 @@ class CheckedNetworks:
         elif "name" not in given and (state != "restored" or "file" not in given):
             needed = "the network's 'name', or its original 'file'" if state == "restored" else "the network's 'name'"
             self._error(where, f"'state: {state}' needs {needed}")
-        if not errors_of(self.problems[found:]):
+        if not errors_of(self.problems[count_before:]):
             self.rendered.append(out)
 
     def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
@@ -131,9 +131,9 @@ class CheckedNetworks:
         out["name"], out["replace"] = checked.name, given.get("replace", False)
         out["content"] = checked.text
         if "drop_ins" in given and not errors_of(checked.problems):
-            found = CheckedDropIns(given["drop_ins"], checked.text, f"{where}.drop_ins", self._levels)
-            self.problems.extend(found.problems)
-            out["drop_ins"] = found.rendered
+            drop_ins = CheckedDropIns(given["drop_ins"], checked.text, f"{where}.drop_ins", self._levels)
+            self.problems.extend(drop_ins.problems)
+            out["drop_ins"] = drop_ins.rendered
 
     def _open(self, where: str, key: str, value: Any) -> Optional[tuple[Source, str]]:
         """Return the source and its name for messages; None after adding a problem."""
@@ -239,19 +239,19 @@ class CheckedDropIns:
             return None
         value = given[sources[0]]
         try:
-            found = (DataSource(value) if sources[0] == "plugin" else TextSource(str(value))).document()
+            plugin = (DataSource(value) if sources[0] == "plugin" else TextSource(str(value))).document()
         except Unreadable as error:
             self.problems.append(error.finding(f"{where}.{sources[0]}"))
             return None
-        if not isinstance(found, dict) or "plugins" in found:
+        if not isinstance(plugin, dict) or "plugins" in plugin:
             self._error(where, "a drop-in is the configuration of one plugin, an object with the key type")
             return None
-        return found
+        return plugin
 
     def _check(self, chain: list[Any], plugin: dict[str, Any], where: str) -> None:
         """Check a plugin at its place in the chain; only what is found in it counts."""
         pointer = f"/plugins/{len(chain)}"
         document = {**self._document, "plugins": [*chain, plugin]}
-        for found in Checked(TextSource(render(document)), where, None, self._levels).problems:
-            if found.pointer == pointer or found.pointer.startswith(f"{pointer}/"):
-                self.problems.append(found._replace(pointer=found.pointer[len(pointer) :], line=None, column=None))
+        for problem in Checked(TextSource(render(document)), where, None, self._levels).problems:
+            if problem.pointer == pointer or problem.pointer.startswith(f"{pointer}/"):
+                self.problems.append(problem._replace(pointer=problem.pointer[len(pointer) :], line=None, column=None))

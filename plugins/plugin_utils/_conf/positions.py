@@ -99,11 +99,11 @@ class TextPositions:
         start = node.start
         for part in pointer:
             if node.members is not None:
-                found = next((member for member in reversed(node.members) if member[0] == part), None)
-                if found is None:
+                member = next((member for member in reversed(node.members) if member[0] == part), None)
+                if member is None:
                     break
-                node = found[2]
-                start = found[1] if key else node.start
+                node = member[2]
+                start = member[1] if key else node.start
             elif node.elements is not None and isinstance(part, int) and part < len(node.elements):
                 node = node.elements[part]
                 start = node.start
@@ -136,20 +136,20 @@ class DataPositions:
     def find(self, pointer: Pointer, key: bool = False) -> Position:
         """Return line and column of the value at *pointer* (*key*: of its key), or of the nearest that has one."""
         value = self._data
-        found = origin_of(value)
+        origin = origin_of(value)
         for part in pointer:
             try:
                 if isinstance(value, dict):
                     name = next(name for name in value if name == part)
                     value = value[part]
                     first, second = (name, value) if key else (value, name)
-                    found = origin_of(first) or origin_of(second) or found
+                    origin = origin_of(first) or origin_of(second) or origin
                 else:
                     value = value[part]
-                    found = origin_of(value) or found
+                    origin = origin_of(value) or origin
             except (StopIteration, LookupError, TypeError):
                 break
-        return (found.line_num, found.col_num) if found else UNKNOWN
+        return (origin.line_num, origin.col_num) if origin else UNKNOWN
 
 
 def origin_of(value: Any) -> Any:

@@ -150,10 +150,10 @@ def _check(
     """Return the folded *data*, the findings on it, and those on the objects inside that have their own schemas."""
     folded = Folded(data, shape(reference), owner, at)
     findings, inner = list(folded.findings), []
-    for chosen in folded.chosen:
-        value, found = _choose(chosen.kind, chosen.value, folded.pointer(chosen.path), task, folded.value, chosen.extra)
-        folded.put(chosen.path, value)
-        inner.extend(found)
+    for entry in folded.chosen:
+        value, faults = _choose(entry.kind, entry.value, folded.pointer(entry.path), task, folded.value, entry.extra)
+        folded.put(entry.path, value)
+        inner.extend(faults)
     for error in _errors(reference, folded.value, partial):
         level = error.schema.get("x-level", ERROR)
         code = "template" if error.validator in ("format", "type") and is_placeholder(error.instance) else "schema"

@@ -46,12 +46,12 @@ def document(path: str) -> Schema:
 @functools.lru_cache(maxsize=None)
 def types(kind: str) -> dict[str, str]:
     """Return the path of the schema file of every known type; *kind* is ``plugin`` or ``ipam``."""
-    found = {}
+    paths = {}
     for branch in document(kind + ".json")["allOf"]:
         rule = branch["if"]["properties"]["type"]
         if "$ref" in branch.get("then", {}):
-            found.update(dict.fromkeys(rule.get("enum", [rule.get("const")]), branch["then"]["$ref"]))
-    return found
+            paths.update(dict.fromkeys(rule.get("enum", [rule.get("const")]), branch["then"]["$ref"]))
+    return paths
 
 
 @functools.lru_cache(maxsize=None)
@@ -94,7 +94,7 @@ class Shape:
         for part in parts:
             for key, schema in part.get("properties", {}).items():
                 members.setdefault(key, []).append(schema)
-        self.properties = {key: Shape(*found) for key, found in members.items()}
+        self.properties = {key: Shape(*member_schemas) for key, member_schemas in members.items()}
         self.by_case = {key.lower(): key for key in self.properties}
         self.patterns = [re.compile(text) for part in parts for text in part.get("patternProperties", {})]
         rest = [part["additionalProperties"] for part in parts if "additionalProperties" in part]

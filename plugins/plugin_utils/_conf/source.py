@@ -105,13 +105,13 @@ class TemplateSource(TextSource):
 
 def _unreadable(text: str, error: JSONError) -> Unreadable:
     """Return the error for a text that is not JSON: place, cause, and what to write."""
-    found = whole_text_cause(text)
-    if found is None:
+    defect = whole_text_cause(text)
+    if defect is None:
         lines = text.split("\n")
         if not error.line or not error.column or error.line > len(lines):
             return Unreadable("json_invalid", f"this is not JSON that libcni accepts: {error.msg}")
-        found = cause(text, sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, error.msg)
-    code, message, at = found
+        defect = cause(text, sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, error.msg)
+    code, message, at = defect
     return Unreadable(code, message, (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)))
 
 

@@ -24,7 +24,7 @@ def meant(word: str, known: Iterable[str]) -> str:
             return other
         parts, others = _parts(word), _parts(other)
         if len(parts) == len(others):
-            errors = [_distance(part, there, len(parts) > 1) for part, there in zip(parts, others)]
+            errors = [_distance(part, other_part, len(parts) > 1) for part, other_part in zip(parts, others)]
         else:
             long, short = sorted((parts, others), key=len, reverse=True)
             is_word_more = any(long[:place] + long[place + 1 :] == short for place in range(len(long)))

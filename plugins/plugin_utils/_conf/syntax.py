@@ -187,8 +187,8 @@ def _template_findings(data: dict[str, Any]) -> Iterator[Fault]:
 
 def member(data: dict[str, Any], key: str) -> tuple[Optional[str], Any]:
     """Return the key as it is written and its value, as Go finds them: in any case, the last one; None without one."""
-    found: tuple[Optional[str], Any] = (None, None)
+    entry: tuple[Optional[str], Any] = (None, None)
     for name, value in data.items():
         if name.lower() == key.lower():
-            found = (name, value)
-    return found
+            entry = (name, value)
+    return entry

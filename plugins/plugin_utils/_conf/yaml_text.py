@@ -54,15 +54,15 @@ class Part(NamedTuple):
 
 def parts(text: str) -> list[Part]:
     """Return the documents of a text; directives and comments belong to the next one."""
-    starts, found = [match.start() for match in re.finditer(r"^---(?=\s|\Z)", text, re.MULTILINE)], []
+    starts, documents = [match.start() for match in re.finditer(r"^---(?=\s|\Z)", text, re.MULTILINE)], []
     begin = 0
     for stop in [*starts, len(text)]:
         part = text[begin:stop]
         if re.fullmatch(r"(?:\s|[%#].*)*", part) and stop < len(text):
             continue
-        found.append(Part(part, text.count("\n", 0, begin)))
+        documents.append(Part(part, text.count("\n", 0, begin)))
         begin = stop
-    return found
+    return documents
 
 
 class YamlDocument:

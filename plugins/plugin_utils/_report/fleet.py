@@ -103,10 +103,10 @@ def fleet(
         # Until then, another run may have it in its inventory.
         if file and _is_stale(host, time, max_age):
             host = build(host["host"], {}, {}, time=host["time"])
-            found: list[Any] = [(GONE, f"last inspected on {host['time']}; if it is gone for good, remove {file}")]
+            reasons: list[Any] = [(GONE, f"last inspected on {host['time']}; if it is gone for good, remove {file}")]
         else:
-            found = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
-        ranked = sorted(dict.fromkeys(found), key=lambda reason: order.index(reason[0]))
+            reasons = [*reasons_of(host, time, max_age), *across.get(host["host"], ())]
+        ranked = sorted(dict.fromkeys(reasons), key=lambda reason: order.index(reason[0]))
         hosts[index] = {**host, "attention": [dict(zip(("code", "message", "problem"), reason)) for reason in ranked]}
     statuses = {host["status"] for host in hosts}
     return {

@@ -65,7 +65,7 @@ def pages(
     by_host = findings_by_host(report) if by_host is None else by_host
     commands = commands or Commands(report["inventory"])
     past = past or Past({})
-    effects = {name: [finding.effect for finding in found[:1]] for name, found in by_host.items()}
+    effects = {name: [finding.effect for finding in findings[:1]] for name, findings in by_host.items()}
     ranked = sorted(report["hosts"], key=lambda host: (LEVELS.index(level(host)), effects[host["host"]]))
     levels = [level(host) for host in ranked]
     causes = causes_of(by_host, commands, past.since)
