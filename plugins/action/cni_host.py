@@ -164,8 +164,8 @@ def _name_in(conflist: Any) -> Any:
 
 
 def _error_of(result: Mapping[str, Any], section: str) -> Result:
-    found = result.get(section)
-    error = found.get("error") if isinstance(found, dict) else None
+    section_result = result.get(section)
+    error = section_result.get("error") if isinstance(section_result, dict) else None
     return error if isinstance(error, dict) else {}
 
 
@@ -314,12 +314,12 @@ class Procedure:
         """Find out whether a container that is started now gets a network."""
         result = self._run("podwire.cni.cni_info", gather=["readiness"], **self._settings.options("common"))
         levels = {"error": ["error"], "warning": ["error", "warning"]}.get(self._settings.value("cni_explain_fail"), [])
-        found = {key: result.get(key) for key in ("readiness", "problems", "warnings")}
-        rows = (found["readiness"] or {}).get("obstacles") or [] if levels else []
+        answers = {key: result.get(key) for key in ("readiness", "problems", "warnings")}
+        rows = (answers["readiness"] or {}).get("obstacles") or [] if levels else []
         wrong = [row["message"] for row in rows if row["level"] in levels]
-        if levels and found["readiness"] is None:
-            wrong = [problem["message"] for problem in found["problems"] or []] or ["the host could not be examined"]
-        return {**found, "fail": "; ".join(wrong)}
+        if levels and answers["readiness"] is None:
+            wrong = [problem["message"] for problem in answers["problems"] or []] or ["the host could not be examined"]
+        return {**answers, "fail": "; ".join(wrong)}
 
     def smoke(self) -> Result:
         """Test the networks."""
@@ -562,8 +562,8 @@ class Procedure:
     def _written_units(self, role: str, pattern: str) -> list[str]:
         """Return the units that the collection wrote for a role."""
         mark = f"# Written by podwire[.]cni[.]{role}[.]"
-        found = self._run("ansible.builtin.find", paths=UNITS, patterns=[pattern], contains=mark)
-        return [file["path"] for file in found["files"]]
+        files = self._run("ansible.builtin.find", paths=UNITS, patterns=[pattern], contains=mark)["files"]
+        return [file["path"] for file in files]
 
     def _remove(self, *paths: str) -> None:
         for path in paths:

@@ -69,12 +69,12 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "podwire.cni.steps"
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        found, task = result.result, result.task
-        if task.action in MESSAGES and "msg" in found:
-            lines = found["msg"] if isinstance(found["msg"], list) else [found["msg"]]
+        returned, task = result.result, result.task
+        if task.action in MESSAGES and "msg" in returned:
+            lines = returned["msg"] if isinstance(returned["msg"], list) else [returned["msg"]]
             self._display.display("\n".join(map(str, lines)))
         # A loop has a result for each item.
-        parts = [part for part in found.get("results", [found]) if isinstance(part, Mapping)]
+        parts = [part for part in returned.get("results", [returned]) if isinstance(part, Mapping)]
         if any(_steps_of(part) or part.get("warnings") for part in parts):
             self._display.display(f"{task.name} ({result.host.get_name()})")
         for part in parts:
@@ -118,8 +118,8 @@ class CallbackModule(CallbackBase):
 
 def _steps_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the steps of a result: cni_host has a plan, cni_report steps, and the other modules have actions."""
-    found = result.get("plan") or result.get("steps") or result.get("actions")
-    return [step for step in found if isinstance(step, Mapping)] if isinstance(found, list) else []
+    steps = result.get("plan") or result.get("steps") or result.get("actions")
+    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
 
 
 def _edits(result: Mapping[str, Any], step: Mapping[str, Any]) -> Iterator[str]:

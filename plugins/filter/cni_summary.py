@@ -47,12 +47,12 @@ def cni_summary(
         raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results, inventory a list")
     try:
         shown = {host: _first(result) for host, result in plain(results).items()}
-        found = {host: outcome(shown[host], bool(planned)) for host in sorted(shown, key=_natural)}
-        said = [f"{host}: {f'{state}: {words}' if words else state}" for host, (state, words) in found.items()]
-        every = [*(said if lines else []), *_notes({host: shown[host] for host in found}, list(map(str, inventory)))]
+        outcomes = {host: outcome(shown[host], bool(planned)) for host in sorted(shown, key=_natural)}
+        said = [f"{host}: {f'{state}: {words}' if words else state}" for host, (state, words) in outcomes.items()]
+        every = [*(said if lines else []), *_notes({host: shown[host] for host in outcomes}, list(map(str, inventory)))]
     except RecursionError as error:
         raise AnsibleFilterError("cni_summary: a result is nested too deeply") from error
-    return [*map(one_line, every), *([_total([state for state, _words in found.values()])] if total else [])]
+    return [*map(one_line, every), *([_total([state for state, _words in outcomes.values()])] if total else [])]
 
 
 def _first(result: Any) -> Mapping[str, Any]:
@@ -128,40 +128,40 @@ def _steps(steps: list[Mapping[str, Any]], left: list[Mapping[str, Any]], planne
 
 
 def _leaks(result: Mapping[str, Any], planned: bool) -> tuple[str, str]:
-    found = rows(result["collected"])
+    collected = rows(result["collected"])
     kept = {kind: number(table(result.get("kept")).get(kind)) for kind in _KINDS}
-    for row in found:
+    for row in collected:
         kept[text(row.get("kind"))] = kept.get(text(row.get("kind")), 0) + 1
     inspected = ", ".join(several(kept[kind], *words) for kind, words in _KINDS.items() if kept[kind])
     spaces = number(table(result.get("live")).get("namespaces"))
     seen = f"inspected {inspected or 'nothing'} in {several(spaces, 'network namespace')}"
-    dead = [row for row in found if row.get("action") == "deleted"]
-    left = [row for row in found if row.get("action") != "deleted"]
+    dead = [row for row in collected if row.get("action") == "deleted"]
+    left = [row for row in collected if row.get("action") != "deleted"]
     words = f"{seen}; left: {_leaks_in_words(left)}" if left else seen
     if not dead:
         return "no leaks to collect", words
     return f"leaks {'to collect' if planned else 'collected'}", f"{_leaks_in_words(dead)}; {words}"
 
 
-def _leaks_in_words(found: list[Mapping[str, Any]]) -> str:
+def _leaks_in_words(leaks: list[Mapping[str, Any]]) -> str:
     words = []
-    for row in found:
+    for row in leaks:
         network = f" of {text(row.get('network'))}" if row.get("network") else ""
         words.append(f"{text(row.get('kind'))} {text(row.get('id'))}{network} ({text(row.get('reason'))})")
     return names_of(words)
 
 
 def _networks(result: Mapping[str, Any]) -> tuple[str, str]:
-    found = rows(result["networks"])
-    states = {text(row.get("status")) for row in found}
-    failed = [row for row in found if row.get("status") == "failed"]
-    words = names_of([f"{text(row.get('network'))} {text(row.get('status'))}" for row in found], _MOST_NETWORKS)
+    networks = rows(result["networks"])
+    states = {text(row.get("status")) for row in networks}
+    failed = [row for row in networks if row.get("status") == "failed"]
+    words = names_of([f"{text(row.get('network'))} {text(row.get('status'))}" for row in networks], _MOST_NETWORKS)
     if failed:
         message = text(table(failed[0].get("error")).get("message"))
         return "failed", _short(f"{words}: {text(failed[0].get('network'))}: {message}")
     if result.get("failed"):
         return "failed", _short(text(result.get("msg")))
-    if not found:
+    if not networks:
         return "no networks", ""
     return ("would be tested" if states <= {"planned", "skipped"} else "passed"), words
 

@@ -105,11 +105,11 @@ def cni_nads(
         raise ValueError("namespace must be a string")
     as_errors, as_problems = _flag("strict", strict), _flag("problems", problems)
     checked = CheckedNads(nads, validate, namespace or "", file or "")
-    found = with_strict(checked.problems) if as_errors else checked.problems
+    findings = with_strict(checked.problems) if as_errors else checked.problems
     if as_problems:
-        return rows(found)
-    if errors_of(found):
-        raise ValueError(summary(found))
+        return rows(findings)
+    if errors_of(findings):
+        raise ValueError(summary(findings))
     return checked.manifests
 
 

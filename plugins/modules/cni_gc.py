@@ -379,17 +379,17 @@ def _keep(entries: List[Dict[str, Any]]) -> Dict[str, Optional[FrozenSet[str]]]:
         names.setdefault(entry["container_id"], set()).add(entry["ifname"])
         if not entry["ifname"]:
             whole.add(entry["container_id"])
-    return {name: None if name in whole else frozenset(found) for name, found in names.items()}
+    return {name: None if name in whole else frozenset(ifnames) for name, ifnames in names.items()}
 
 
 def _seconds(text: str) -> float:
-    found = _AGE.fullmatch(text.strip())
-    if not found:
+    match = _AGE.fullmatch(text.strip())
+    if not match:
         raise HostError(
             f"min_age: {text!r} is not a duration; write a number of seconds, or one with a unit: 30s, 10m, 2h, 1d",
             code="bad_min_age",
         )
-    return float(found.group(1)) * _UNITS[found.group(2)]
+    return float(match.group(1)) * _UNITS[match.group(2)]
 
 
 if __name__ == "__main__":
