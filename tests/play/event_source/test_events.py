@@ -28,11 +28,11 @@ source, only_files = load("event_source", "cni_changes"), load("event_filter", "
 @pytest.fixture
 def looks(monkeypatch):
     """Return a coroutine that ends when the source has looked twice more: once may have begun before."""
-    number, look = 0, source.look
+    number, identities_of = 0, source.identities_of
 
     def counted(paths):
         nonlocal number
-        seen = look(paths)
+        seen = identities_of(paths)
         number += 1
         return seen
 
@@ -41,7 +41,7 @@ def looks(monkeypatch):
         while number < enough:
             await asyncio.sleep(0.01)
 
-    monkeypatch.setattr(source, "look", counted)
+    monkeypatch.setattr(source, "identities_of", counted)
     return two_more
 
 

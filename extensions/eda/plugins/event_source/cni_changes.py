@@ -51,17 +51,17 @@ _NETLINK_NETFILTER, _ADD_MEMBERSHIP, _SOL_NETLINK, _NFT_GROUP = 12, 1, 270, 7
 Seen = dict[str, tuple[int, ...]]
 
 
-def look(paths: list[str]) -> Seen:
+def identities_of(paths: list[str]) -> Seen:
     """Return each entry of the directories, and the directories themselves, with what changes when it changes."""
-    found: Seen = {}
+    identities: Seen = {}
     for folder in paths:
         inner = _entries(folder)
         for path in (folder, *inner, *(path for name in inner if os.path.isdir(name) for path in _entries(name))):
             # Of a link, and of what it leads to.
             for status_of in (os.lstat, os.stat):
                 with contextlib.suppress(OSError):
-                    found[path] = (*found.get(path, ()), *_identity(status_of(path)))
-    return found
+                    identities[path] = (*identities.get(path, ()), *_identity(status_of(path)))
+    return identities
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
@@ -83,10 +83,10 @@ def changed(before: Seen, after: Seen) -> list[str]:
 
 
 async def _watch_paths(queue: asyncio.Queue[Any], host: str, paths: list[str], interval: float) -> None:
-    seen = look(paths)
+    seen = identities_of(paths)
     while True:
         await asyncio.sleep(interval)
-        now = look(paths)
+        now = identities_of(paths)
         different = changed(seen, now)
         seen = now
         if different:
