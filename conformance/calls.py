@@ -47,18 +47,18 @@ class Call:
 
     def embedded(self) -> t.Optional[t.Dict[str, t.Any]]:
         """Return the object that stdout holds beside other text, so that a stray line is reported as just that."""
-        found = self.document()
+        document = self.document()
         text = self.ended.stdout.decode("utf-8", "replace")
         at = text.find("{")
-        while found is None and at >= 0:
+        while document is None and at >= 0:
             try:
                 candidate = json.JSONDecoder().raw_decode(text, at)[0]
             except (ValueError, RecursionError):
                 at = text.find("{", at + 1)
                 continue
-            found = candidate if isinstance(candidate, dict) else None
+            document = candidate if isinstance(candidate, dict) else None
             break
-        return found
+        return document
 
     @property
     def error_code(self) -> t.Optional[int]:
@@ -100,7 +100,7 @@ class Call:
 
 def left_processes(kept: t.Container[int] = ()) -> t.List[str]:
     """Return the processes of the sandbox, and end them: nothing but this one and *kept* runs between two calls."""
-    found = []
+    names = []
     for word in os.listdir("/proc"):
         if not word.isdigit() or int(word) == os.getpid() or int(word) in kept:
             continue
@@ -108,9 +108,9 @@ def left_processes(kept: t.Container[int] = ()) -> t.List[str]:
             with open(f"/proc/{word}/stat", encoding="utf-8", errors="replace") as stream:
                 name, _bracket, rest = stream.read().partition("(")[2].rpartition(")")
             if rest.split()[0] not in "ZX":
-                found.append(name)
+                names.append(name)
                 os.kill(int(word), 9)
             os.waitpid(int(word), 0)
         except (OSError, IndexError):
             continue
-    return found
+    return names

@@ -25,8 +25,9 @@ def check_status(judge: Judge, version: str) -> None:
     """STATUS of a plugin whose ADD succeeds."""
     _need_1_1(version)
     judge.warm_up(version)
-    with judge.attach(version) as one:
-        call = judge.call({"CNI_COMMAND": "STATUS", "CNI_PATH": judge.subject.cni_path}, one.stdin("STATUS"), version)
+    with judge.attach(version) as attachment:
+        stdin = attachment.stdin("STATUS")
+        call = judge.call({"CNI_COMMAND": "STATUS", "CNI_PATH": judge.subject.cni_path}, stdin, version)
         judge.judge("status.ready", version, call.ok, call.outcome(), call)
 
 
@@ -39,25 +40,25 @@ def check_gc(judge: Judge, version: str) -> None:
     """GC with an attachment that is valid, and with one that is not."""
     _need_1_1(version)
     judge.warm_up(version)
-    with judge.attach(version) as one:
+    with judge.attach(version) as attachment:
         without = read_state()
-        if one.add().ok:
-            inside, host = one.state(), read_state()
+        if attachment.add().ok:
+            inside, host = attachment.state(), read_state()
             own = {change.key for change in changes(without, host)}
-            call = _collect(judge, one)
+            call = _collect(judge, attachment)
             judge.judge("gc.success", version, call.ok, call.outcome(), call)
             # GC may remove what others left.
-            changed = changes(inside, one.state())
+            changed = changes(inside, attachment.state())
             changed += [change for change in changes(host, read_state()) if change.key in own]
             judge.judge("gc.keeps", version, not changed, f"of a valid attachment: {words_for(changed)}", call)
-            _collect_dead(judge, one)
-        one.delete()
+            _collect_dead(judge, attachment)
+        attachment.delete()
 
 
-def _collect(judge: Judge, one: Attachment) -> Call:
-    valid = [{"containerID": one.container.id, "ifname": one.if_name}]
-    stdin = one.stdin("GC", **{_VALID: valid, "cni.dev/attachments": valid})
-    return judge.call({"CNI_COMMAND": "GC", "CNI_PATH": judge.subject.cni_path}, stdin, one.version)
+def _collect(judge: Judge, attachment: Attachment) -> Call:
+    valid = [{"containerID": attachment.container.id, "ifname": attachment.if_name}]
+    stdin = attachment.stdin("GC", **{_VALID: valid, "cni.dev/attachments": valid})
+    return judge.call({"CNI_COMMAND": "GC", "CNI_PATH": judge.subject.cni_path}, stdin, attachment.version)
 
 
 def _collect_dead(judge: Judge, valid: Attachment) -> None:
@@ -78,34 +79,34 @@ def _collect_dead(judge: Judge, valid: Attachment) -> None:
 
 def check_delegation(judge: Judge, version: str) -> None:
     """What the IPAM plugin is called with; that of the configuration is replaced by one that writes it down."""
-    with judge.attach(version) as one:
-        ipam = one.conf.get("ipam")
+    with judge.attach(version) as attachment:
+        ipam = attachment.conf.get("ipam")
         if judge.subject.kind != INTERFACE or not (isinstance(ipam, dict) and ipam.get("type")):
             raise NotRun("the configuration delegates nothing")
         # What is left of its keys stays: a plugin may read them, too.
-        one.conf["ipam"] = {**ipam, "type": IPAM_TYPE}
-        one.conf[_UNKNOWN_KEY] = {"kept": True}
-        one.args = "IgnoreUnknown=1;K8S_POD_NAME=web"
+        attachment.conf["ipam"] = {**ipam, "type": IPAM_TYPE}
+        attachment.conf[_UNKNOWN_KEY] = {"kept": True}
+        attachment.args = "IgnoreUnknown=1;K8S_POD_NAME=web"
         _forget_calls()
-        made = [("ADD", one.add())]
+        made = [("ADD", attachment.add())]
         if made[0][1].ok and is_from("0.4.0", version):
-            made.append(("CHECK", one.check()))
-        made.append(("DEL", one.delete()))
+            made.append(("CHECK", attachment.check()))
+        made.append(("DEL", attachment.delete()))
         _judge_calls(judge, version, made)
-        one.conf["ipam"] = {**one.conf["ipam"], "fail": True}
+        attachment.conf["ipam"] = {**attachment.conf["ipam"], "fail": True}
         _forget_calls()
-        failed = one.add()
+        failed = attachment.add()
         verbs = [entry["env"].get("CNI_COMMAND") for entry in _read_calls()]
         holds = not failed.ok and verbs[:1] == ["ADD"] and "DEL" in verbs
         text = f"the IPAM plugin failed, and was called with {', '.join(map(str, verbs)) or 'nothing'}"
         judge.judge("delegate.failure", version, holds, text, failed)
-        one.delete()
+        attachment.delete()
 
 
 def _judge_calls(judge: Judge, version: str, made: t.Sequence[t.Tuple[str, Call]]) -> None:
-    logged = _read_calls()
+    last_calls = {entry["env"].get("CNI_COMMAND"): entry for entry in _read_calls()}
     for verb, call in made:
-        entry = next((found for found in reversed(logged) if found["env"].get("CNI_COMMAND") == verb), None)
+        entry = last_calls.get(verb)
         text = f"{verb} did not call the IPAM plugin with {verb}: {call.outcome()}"
         if not judge.judge("delegate.verbs", version, entry is not None, text, call) or entry is None:
             continue
@@ -140,9 +141,10 @@ def check_parallel(judge: Judge, version: str) -> None:
     host = read_state()
     with contextlib.ExitStack() as stack:
         many = [stack.enter_context(judge.attach(version)) for _number in range(judge.parallel)]
-        for one in many:
-            one.watched = False
-        bases = {one.container.id: one.state() for one in many} if judge.subject.kind == CHAINED else {}
+        for attachment in many:
+            attachment.watched = False
+        is_chained = judge.subject.kind == CHAINED
+        bases = {attachment.container.id: attachment.state() for attachment in many if is_chained}
         with concurrent.futures.ThreadPoolExecutor(max(1, judge.parallel)) as pool:
             added = list(pool.map(Attachment.add, many))
             _judge_added(judge, version, many, added)
@@ -150,8 +152,8 @@ def check_parallel(judge: Judge, version: str) -> None:
         failed = [call for call in deleted if not call.ok]
         text = f"{len(failed)} of {len(many)} DEL failed, the first: {failed[0].outcome() if failed else ''}"
         judge.judge("run.parallel", version, not failed, text, failed[0] if failed else None)
-        for one in many if bases else ():
-            left = judge.settled(bases[one.container.id], one.container.netns)
+        for attachment in many if bases else ():
+            left = judge.settled(bases[attachment.container.id], attachment.container.netns)
             judge.judge("run.parallel", version, not left, f"in a namespace, after DEL: {words_for(left)}")
     left = judge.settled(host)
     judge.judge("run.parallel", version, not left, f"on the host, after {len(many)} DEL: {words_for(left)}")
@@ -166,12 +168,12 @@ def _judge_added(judge: Judge, version: str, many: t.Sequence[Attachment], added
     if judge.subject.kind == CHAINED:
         return
     owners: t.Dict[str, t.List[str]] = {}
-    for one in many:
-        result = one.result or {}
+    for attachment in many:
+        result = attachment.result or {}
         entries = [*result.get("ips", []), *(result[key] for key in ("ip4", "ip6") if key in result)]
         for entry in entries:
             address = str(entry.get("address", entry.get("ip")))
             if not address.startswith(("127.", "::1/")):
-                owners.setdefault(address, []).append(one.container.id)
+                owners.setdefault(address, []).append(attachment.container.id)
     double = [f"{address} went to {' and '.join(ids)}" for address, ids in owners.items() if len(ids) > 1]
     judge.judge("run.parallel", version, not double, "; ".join(double[:3]))

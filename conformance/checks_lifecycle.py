@@ -23,57 +23,57 @@ _MISSING = {
 
 def check_lifecycle(judge: Judge, version: str) -> None:
     """ADD, CHECK, ADD again, DEL, DEL again, and everything that the result says."""
-    with judge.attach(version) as one:
-        call = one.add()
-        one.delete()
+    with judge.attach(version) as attachment:
+        call = attachment.add()
+        attachment.delete()
     if not judge.judge("add.success", version, call.ok, call.outcome(), call):
         raise NotRun(call.outcome())
     judge.warm_up(version)
-    with judge.attach(version) as one:
-        before, host = one.state(), read_state()
-        call = one.add()
+    with judge.attach(version) as attachment:
+        before, host = attachment.state(), read_state()
+        call = attachment.add()
         if not call.ok:
             judge.judge("add.success", version, False, f"the second container: {call.outcome()}", call)
-            one.delete()
+            attachment.delete()
             raise NotRun(call.outcome())
-        _judge_result(judge, one, call)
+        _judge_result(judge, attachment, call)
         if is_from("0.4.0", version):
-            checked = one.check()
+            checked = attachment.check()
             judge.judge("check.after_add", version, checked.ok, checked.outcome(), checked)
         if judge.subject.makes_interface:
-            _add_again(judge, one)
-        _delete(judge, one, before, host)
+            _add_again(judge, attachment)
+        _delete(judge, attachment, before, host)
 
 
-def _delete(judge: Judge, one: Attachment, before: State, host: State) -> None:
-    version = one.version
-    call = one.delete()
+def _delete(judge: Judge, attachment: Attachment, before: State, host: State) -> None:
+    version = attachment.version
+    call = attachment.delete()
     judge.judge("del.success", version, call.ok, call.outcome(), call)
-    left = judge.settled(before, one.container.netns)
+    left = judge.settled(before, attachment.container.netns)
     judge.judge("del.undone", version, not left, f"in the namespace, after DEL: {words_for(left)}", call)
     left = judge.settled(host)
     judge.judge("del.host", version, not left, f"on the host, after DEL: {words_for(left)}", call)
-    inside, outside = one.state(), read_state()
-    again = one.delete()
+    inside, outside = attachment.state(), read_state()
+    again = attachment.delete()
     judge.judge("del.twice", version, again.ok, f"the second time, {again.outcome()}", again)
-    left = [*judge.settled(inside, one.container.netns), *judge.settled(outside)]
+    left = [*judge.settled(inside, attachment.container.netns), *judge.settled(outside)]
     judge.judge("del.twice", version, not left, f"the second DEL changed something: {words_for(left)}", again)
 
 
-def _add_again(judge: Judge, one: Attachment) -> None:
-    before = one.state()
-    call = judge.call(one.env("ADD"), one.stdin("ADD"), one.version)
-    what = f"{one.if_name} exists, and ADD was accepted: {call.outcome()}"
-    judge.judge("add.exists", one.version, not call.ok, what, call)
-    changed = changes(before, one.state())
-    judge.judge("add.exists", one.version, not changed, f"the second ADD changed: {words_for(changed)}", call)
+def _add_again(judge: Judge, attachment: Attachment) -> None:
+    before = attachment.state()
+    call = judge.call(attachment.env("ADD"), attachment.stdin("ADD"), attachment.version)
+    what = f"{attachment.if_name} exists, and ADD was accepted: {call.outcome()}"
+    judge.judge("add.exists", attachment.version, not call.ok, what, call)
+    changed = changes(before, attachment.state())
+    judge.judge("add.exists", attachment.version, not changed, f"the second ADD changed: {words_for(changed)}", call)
 
 
 # ---- the result
 
 
-def _judge_result(judge: Judge, one: Attachment, call: Call) -> None:
-    version, result = one.version, one.result or {}
+def _judge_result(judge: Judge, attachment: Attachment, call: Call) -> None:
+    version, result = attachment.version, attachment.result or {}
     reason = valid_result(call.embedded(), version)
     judge.judge("add.result", version, not reason, f"{reason}: {call.outcome()}", call)
     given = result.get("cniVersion")
@@ -87,58 +87,57 @@ def _judge_result(judge: Judge, one: Attachment, call: Call) -> None:
         return
     interfaces: t.List[Conf] = result.get("interfaces", [])
     if judge.subject.kind == CHAINED:
-        _judge_previous(judge, one, call)
+        _judge_previous(judge, attachment, call)
     else:
-        _judge_interface(judge, one, call, interfaces)
-    _judge_interfaces(judge, one, call, interfaces)
+        _judge_interface(judge, attachment, call, interfaces)
+    _judge_interfaces(judge, attachment, call, interfaces)
     if is_from("0.3.0", version):
-        _judge_addresses(judge, one, call, interfaces)
+        _judge_addresses(judge, attachment, call, interfaces)
 
 
-def _judge_previous(judge: Judge, one: Attachment, call: Call) -> None:
+def _judge_previous(judge: Judge, attachment: Attachment, call: Call) -> None:
     """A chained plugin may add to prevResult and change it, but not lose interfaces and addresses."""
-    base, result = one.base or {}, one.result or {}
+    base, result = attachment.base or {}, attachment.result or {}
     lost = []
     for key in ("interfaces", "ips", "routes"):
         word = {"interfaces": "name", "ips": "address", "routes": "dst"}[key]
-        there = {entry.get(word) for entry in result.get(key, [])}
-        lost += [f"{key[:-1]} {entry[word]}" for entry in base.get(key, []) if entry[word] not in there]
+        kept = {entry.get(word) for entry in result.get(key, [])}
+        lost += [f"{key[:-1]} {entry[word]}" for entry in base.get(key, []) if entry[word] not in kept]
     lost += [key for key in ("ip4", "ip6") if key in base and base[key].get("ip") != result.get(key, {}).get("ip")]
-    judge.judge("add.prev_result", one.version, not lost, f"lost from prevResult: {', '.join(lost)}", call)
+    judge.judge("add.prev_result", attachment.version, not lost, f"lost from prevResult: {', '.join(lost)}", call)
 
 
-def _judge_interface(judge: Judge, one: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
-    exists = ("link", one.if_name) in one.state()
-    judge.judge("add.interface", one.version, exists, f"there is no {one.if_name} in the namespace", call)
-    if is_from("0.3.0", one.version):
-        listed = any(
-            entry.get("name") == one.if_name and entry.get("sandbox") == one.container.netns for entry in interfaces
-        )
-        text = f"the result lists no {one.if_name} with the sandbox {one.container.netns}: {call.outcome()}"
-        judge.judge("add.interface", one.version, listed, text, call)
+def _judge_interface(judge: Judge, attachment: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
+    exists = ("link", attachment.if_name) in attachment.state()
+    judge.judge("add.interface", attachment.version, exists, f"there is no {attachment.if_name} in the namespace", call)
+    if is_from("0.3.0", attachment.version):
+        name, netns = attachment.if_name, attachment.container.netns
+        listed = any(entry.get("name") == name and entry.get("sandbox") == netns for entry in interfaces)
+        text = f"the result lists no {name} with the sandbox {netns}: {call.outcome()}"
+        judge.judge("add.interface", attachment.version, listed, text, call)
 
 
-def _judge_interfaces(judge: Judge, one: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
-    links = {one.container.netns: one.state(), "": read_state()}
+def _judge_interfaces(judge: Judge, attachment: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
+    links = {attachment.container.netns: attachment.state(), "": read_state()}
     for entry in interfaces:
         name, place = str(entry.get("name")), str(entry.get("sandbox", ""))
         shown = "the namespace" if place else "the host"
         link: t.Optional[Conf] = links.get(place, {}).get(("link", name))
-        judge.judge("add.interfaces", one.version, link is not None, f"there is no {name} on {shown}", call)
+        judge.judge("add.interfaces", attachment.version, link is not None, f"there is no {name} on {shown}", call)
         if link is None:
             continue
         mac = str(link.get("mac") or sandbox.inside(place, functools.partial(mac_of, name)))
         wanted = str(entry.get("mac", "")).lower()
         text = f"{name} on {shown} has the MAC {mac}, not {wanted}"
-        judge.judge("add.interfaces", one.version, wanted in ("", mac), text, call)
+        judge.judge("add.interfaces", attachment.version, wanted in ("", mac), text, call)
         mtu = entry.get("mtu", 0)
         text = f"{name} on {shown} has the MTU {link.get('mtu')}, not {mtu}"
-        judge.judge("add.interfaces", one.version, not mtu or link.get("mtu", mtu) == mtu, text, call)
+        judge.judge("add.interfaces", attachment.version, not mtu or link.get("mtu", mtu) == mtu, text, call)
 
 
-def _judge_addresses(judge: Judge, one: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
-    result, version = one.result or {}, one.version
-    states = {one.container.netns: one.state(), "": read_state()}
+def _judge_addresses(judge: Judge, attachment: Attachment, call: Call, interfaces: t.Sequence[Conf]) -> None:
+    result, version = attachment.result or {}, attachment.version
+    states = {attachment.container.netns: attachment.state(), "": read_state()}
     for entry in result.get("ips", []):
         at = entry.get("interface")
         if at is None:
@@ -146,12 +145,12 @@ def _judge_addresses(judge: Judge, one: Attachment, call: Call, interfaces: t.Se
         if not judge.judge("add.addresses", version, 0 <= at < len(interfaces), f"there is no interface {at}", call):
             continue
         owner = interfaces[at]
-        there = {key[2] for key in states.get(owner.get("sandbox", ""), {}) if key[:2] == ("address", owner["name"])}
+        cidrs = {key[2] for key in states.get(owner.get("sandbox", ""), {}) if key[:2] == ("address", owner["name"])}
         address = entry["address"]
         # ptp and others set a host address and route the network.
-        holds = any(found.partition("/")[0] == address.partition("/")[0] for found in there)
+        holds = any(cidr.partition("/")[0] == address.partition("/")[0] for cidr in cidrs)
         judge.judge("add.addresses", version, holds, f"{address} is not on {owner['name']}", call)
-    routes = {key[2] for key in states[one.container.netns] if key[0] == "route"}
+    routes = {key[2] for key in states[attachment.container.netns] if key[0] == "route"}
     for route in result.get("routes", []):
         target = str(route["dst"])
         holds = bool(routes & {target, target.partition("/")[0]}) or (target.endswith("/0") and "default" in routes)
@@ -163,12 +162,12 @@ def check_unknown_keys(judge: Judge, version: str) -> None:
     if judge.subject.kind != CHAINED:
         raise NotRun("only chained plugins get a prevResult")
     judge.warm_up(version)
-    with judge.attach(version) as one:
-        one.base = {**(one.base or {}), _UNKNOWN_KEY: {"kept": True}}
-        call = one.add()
-        holds = call.ok and (one.result or {}).get(_UNKNOWN_KEY) == {"kept": True}
+    with judge.attach(version) as attachment:
+        attachment.base = {**(attachment.base or {}), _UNKNOWN_KEY: {"kept": True}}
+        call = attachment.add()
+        holds = call.ok and (attachment.result or {}).get(_UNKNOWN_KEY) == {"kept": True}
         judge.judge("add.unknown_keys", version, holds, f"{_UNKNOWN_KEY} of prevResult is lost: {call.outcome()}", call)
-        one.delete()
+        attachment.delete()
 
 
 # ---- DEL, as runtimes call it when something is missing
@@ -179,32 +178,32 @@ def check_deletes(judge: Judge, version: str) -> None:
     judge.warm_up(version)
     if judge.subject.makes_interface:
         _delete_after(judge, version, "del.interface_gone", _lose_interface)
-    _delete_after(judge, version, "del.netns_gone", lambda one: one.container.close())
-    _delete_after(judge, version, "del.netns_empty", lambda _one: None, CNI_NETNS="")
+    _delete_after(judge, version, "del.netns_gone", lambda attachment: attachment.container.close())
+    _delete_after(judge, version, "del.netns_empty", lambda _attachment: None, CNI_NETNS="")
     if is_from("0.4.0", version):
         _delete_after(judge, version, "del.no_prev_result", _forget_result)
 
 
-def _lose_interface(one: Attachment) -> None:
-    sandbox.inside(one.container.netns, lambda: sandbox.command("ip", "link", "delete", one.if_name))
+def _lose_interface(attachment: Attachment) -> None:
+    sandbox.inside(attachment.container.netns, lambda: sandbox.command("ip", "link", "delete", attachment.if_name))
 
 
-def _forget_result(one: Attachment) -> None:
-    one.result = None
+def _forget_result(attachment: Attachment) -> None:
+    attachment.result = None
 
 
 def _delete_after(
     judge: Judge, version: str, clause: str, lose: t.Callable[[Attachment], None], **changed: t.Optional[str]
 ) -> None:
     host = read_state()
-    with judge.attach(version) as one:
-        added = one.add()
+    with judge.attach(version) as attachment:
+        added = attachment.add()
         if not added.ok:
-            one.delete()
+            attachment.delete()
             judge.not_run((clause,), version, added.outcome())
             return
-        lose(one)
-        call = one.delete(**changed)
+        lose(attachment)
+        call = attachment.delete(**changed)
     judge.judge(clause, version, call.ok, call.outcome(), call)
     left = judge.settled(host)
     text = f"after {_MISSING[clause]}, DEL and the end of the namespace, on the host: {words_for(left)}"
@@ -221,25 +220,24 @@ def check_damage(judge: Judge, version: str) -> None:
     judge.warm_up(version)
     tried: t.Set[t.Tuple[str, str]] = set()
     while True:
-        host_before = read_state()
-        with judge.attach(version) as one:
+        with judge.attach(version) as attachment:
             # What the container has before ADD is no work of the plugin.
-            before, host_before = one.state(), read_state()
-            if not one.add().ok:
-                one.delete()
+            before, host_before = attachment.state(), read_state()
+            if not attachment.add().ok:
+                attachment.delete()
                 break
-            made = [(change, one.container.netns) for change in changes(before, one.state())]
+            made = [(change, attachment.container.netns) for change in changes(before, attachment.state())]
             made += [(change, "") for change in changes(host_before, read_state())]
-            target = next((found for found in made if _counts(judge, *found) and _kind(*found) not in tried), None)
+            target = next((damage for damage in made if _counts(judge, *damage) and _kind(*damage) not in tried), None)
             if target is not None:
                 tried.add(_kind(*target))
                 change, path = target
                 if undo(change, path):
-                    call = one.check()
+                    call = attachment.check()
                     where = "in the namespace" if path else "on the host"
                     text = f"CHECK succeeded after this was undone {where}: {change.words()}"
                     judge.judge("check.damage", version, not call.ok, text, call)
-            one.delete()
+            attachment.delete()
         if target is None:
             break
     if not tried:

@@ -15,12 +15,12 @@ _REQUIRED = {
 
 def check_variables(judge: Judge, version: str) -> None:
     """An unknown command, and variables that are missing or invalid."""
-    with judge.attach(version) as one:
-        call = judge.call(one.env("NOTHING"), one.stdin("ADD"), version)
+    with judge.attach(version) as attachment:
+        call = judge.call(attachment.env("NOTHING"), attachment.stdin("ADD"), version)
         judge.refused("command.unknown", version, call, "CNI_COMMAND=NOTHING", (4,))
         for verb, names in _REQUIRED.items():
             for name in names:
-                call = judge.call(one.env(verb, **{name: None}), one.stdin(verb), version)
+                call = judge.call(attachment.env(verb, **{name: None}), attachment.stdin(verb), version)
                 judge.refused("variables.missing", version, call, f"{verb} without {name}", (4,))
                 if not call.ok:
                     error = call.embedded() or {}
@@ -28,40 +28,40 @@ def check_variables(judge: Judge, version: str) -> None:
                     text = f"{verb} without {name} is not named with code 4: {call.outcome()}"
                     judge.judge("variables.named", version, holds, text, call)
                 else:
-                    one.delete()
+                    attachment.delete()
         names_given = [("CNI_CONTAINERID", "../x"), ("CNI_IFNAME", "a/b"), ("CNI_IFNAME", "sixteen-bytes-ab")]
         for name, value in names_given:
-            call = judge.call(one.env("ADD", **{name: value}), one.stdin("ADD"), version)
+            call = judge.call(attachment.env("ADD", **{name: value}), attachment.stdin("ADD"), version)
             judge.refused("variables.invalid", version, call, f"{name}={value}", (4,))
             if call.ok:
-                one.delete(**{name: value})
+                attachment.delete(**{name: value})
 
 
 def check_stdin(judge: Judge, version: str) -> None:
     """Configurations that are none, and one of a version that does not exist."""
-    with judge.attach(version) as one:
+    with judge.attach(version) as attachment:
         for clause, stdin in (("stdin.empty", b""), ("stdin.garbage", b'{"cniVersion": ')):
             for verb in ("ADD", "DEL"):
-                call = judge.call(one.env(verb), stdin, version)
+                call = judge.call(attachment.env(verb), stdin, version)
                 what = f"{verb} with {'nothing' if not stdin else 'broken JSON'} on stdin"
                 judge.refused(clause, version, call, what, (6, 7))
                 if call.ok and verb == "ADD":
-                    one.delete()
-        call = judge.call(one.env("ADD"), one.stdin("ADD", cniVersion="9.9.9", prevResult=None), version)
+                    attachment.delete()
+        call = judge.call(attachment.env("ADD"), attachment.stdin("ADD", cniVersion="9.9.9", prevResult=None), version)
         judge.refused("config.version", version, call, "ADD with the cniVersion 9.9.9", (1,))
         if call.ok:
-            one.delete()
+            attachment.delete()
 
 
 def check_args(judge: Judge, version: str) -> None:
     """Runtimes send keys that a plugin does not know, with IgnoreUnknown=1."""
     judge.warm_up(version)
-    with judge.attach(version) as one:
-        one.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_INFRA_CONTAINER_ID=1"
-        call = one.add()
+    with judge.attach(version) as attachment:
+        attachment.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_INFRA_CONTAINER_ID=1"
+        call = attachment.add()
         text = f"IgnoreUnknown=1 is not enough: {call.outcome()}"
         judge.judge("args.ignore_unknown", version, call.ok, text, call)
-        one.delete()
+        attachment.delete()
 
 
 def check_no_namespace(judge: Judge, version: str) -> None:
@@ -70,9 +70,9 @@ def check_no_namespace(judge: Judge, version: str) -> None:
         raise NotRun("only interface plugins must enter the namespace")
     judge.warm_up(version)
     before = read_state()
-    with judge.attach(version) as one:
-        call = one.run("ADD", CNI_NETNS="/run/netns/does-not-exist")
+    with judge.attach(version) as attachment:
+        call = attachment.run("ADD", CNI_NETNS="/run/netns/does-not-exist")
         judge.judge("add.netns", version, not call.ok, f"a missing namespace was accepted: {call.outcome()}", call)
-        one.delete(CNI_NETNS="/run/netns/does-not-exist")
+        attachment.delete(CNI_NETNS="/run/netns/does-not-exist")
     left = judge.settled(before) if not call.ok else []
     judge.judge("add.netns", version, not left, f"left by an ADD that failed and its DEL: {words_for(left)}", call)

@@ -103,7 +103,8 @@ def _parser() -> _Parser:
 
 def _check_arguments(args: argparse.Namespace) -> None:
     if args.list:
-        _print("".join(f"{one.level:6} {one.name:23} {one.text} [{one.section}]\n" for one in CLAUSES.values()))
+        lines = (f"{clause.level:6} {clause.name:23} {clause.text} [{clause.section}]\n" for clause in CLAUSES.values())
+        _print("".join(lines))
         raise SystemExit(reports.KEPT)
     if not args.plugin:
         raise _UsageError("PLUGIN is missing")

@@ -46,7 +46,7 @@ def main() -> int:
     elif verb == "DEL" and os.path.exists(lease):
         os.unlink(lease)
     elif verb == "GC":
-        valid = {"{containerID}-{ifname}".format(**one) for one in conf.get("cni.dev/valid-attachments", [])}
+        valid = {"{containerID}-{ifname}".format(**entry) for entry in conf.get("cni.dev/valid-attachments", [])}
         for name in os.listdir(f"{home}/leases"):
             if name not in valid:
                 os.unlink(f"{home}/leases/{name}")

@@ -91,12 +91,12 @@ def reply(data: bytes, leases: t.MutableMapping[bytes, bytes]) -> bytes:
 
 
 def _options(data: bytes) -> t.Dict[int, bytes]:
-    found: t.Dict[int, bytes] = {}
+    options: t.Dict[int, bytes] = {}
     at = len(_MAGIC)
     while data[: len(_MAGIC)] == _MAGIC and data[at] != _END:
         if data[at] == _PAD:
             at += 1
             continue
-        found[data[at]] = data[at + 2 : at + 2 + data[at + 1]]
+        options[data[at]] = data[at + 2 : at + 2 + data[at + 1]]
         at += 2 + data[at + 1]
-    return found
+    return options

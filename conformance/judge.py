@@ -113,20 +113,20 @@ class Judge:
         return call
 
     def _judge_output(self, call: Call, version: str) -> None:
-        whole, found = call.document(), call.embedded()
+        whole, embedded = call.document(), call.embedded()
         if call.ok:
             silent = call.verb in ("DEL", "CHECK", "GC", "STATUS")
-            clean = not call.ended.stdout.strip() if silent else whole is not None or found is None
+            clean = not call.ended.stdout.strip() if silent else whole is not None or embedded is None
             self.judge("output.only", version, clean, f"other output than the result: {call.outcome()}", call)
             return
-        if found is not None:
+        if embedded is not None:
             clean = whole is not None
             self.judge("output.only", version, clean, f"other output than the error: {call.outcome()}", call)
-        code, msg = call.error_code, (found or {}).get("msg")
+        code, msg = call.error_code, (embedded or {}).get("msg")
         holds = code is not None and code > 0 and isinstance(msg, str)
         self.judge("error.object", version, holds, f"no error object with code and msg: {call.outcome()}", call)
         if holds:
-            given = (found or {}).get("cniVersion")
+            given = (embedded or {}).get("cniVersion")
             text = f"the error has no cniVersion: {call.outcome()}" if given is None else f"the error has {given!r}"
             self.judge("error.version", version, bool(given), text, call)
 
@@ -160,10 +160,10 @@ class Judge:
             given = (old.document() or {}).get("cniVersion")
             self.judge("version.echo", newest, given == "0.4.0", f"asked with 0.4.0, it answers {given!r}", old)
         wanted = self.wanted or ALL_VERSIONS
-        found = [version for version in ALL_VERSIONS if version in self.supported and version in wanted]
-        if not found:
+        versions = [version for version in ALL_VERSIONS if version in self.supported and version in wanted]
+        if not versions:
             raise NotRun(f"the plugin supports {', '.join(self.supported)}, none of {', '.join(wanted)}")
-        return found
+        return versions
 
     # ---- attachments
 
@@ -180,10 +180,10 @@ class Judge:
         """
         if version in self._warm:
             return
-        with self.attach(version) as one:
-            call = one.add()
+        with self.attach(version) as attachment:
+            call = attachment.add()
             failed = "" if call.ok else call.outcome()
-            one.delete()
+            attachment.delete()
         if failed:
             raise NotRun(failed)
         self._warm.add(version)
@@ -192,12 +192,12 @@ class Judge:
         """Return the differences to *before*, after the kernel has ended what it is ending."""
         end = time.monotonic() + _SETTLE
         while True:
-            found = changes(before, read_state(path))
-            if not found or time.monotonic() > end:
-                return found
+            differences = changes(before, read_state(path))
+            if not differences or time.monotonic() > end:
+                return differences
             # Files and rules do not go by themselves.
-            if all(change.key[0] not in ("link", "address", "route", "qdisc", "neighbour") for change in found):
-                return found
+            if all(change.key[0] not in ("link", "address", "route", "qdisc", "neighbour") for change in differences):
+                return differences
             time.sleep(0.1)
 
 
@@ -223,7 +223,7 @@ class Attachment:
 
     def env(self, verb: str, **changed: t.Optional[str]) -> t.Dict[str, str]:
         """Return the variables of a call; None removes one."""
-        found: t.Dict[str, t.Optional[str]] = {
+        variables: t.Dict[str, t.Optional[str]] = {
             "CNI_COMMAND": verb,
             "CNI_CONTAINERID": self.container.id,
             "CNI_NETNS": self.container.netns,
@@ -232,7 +232,7 @@ class Attachment:
             "CNI_PATH": self.judge.subject.cni_path,
             **changed,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in variables.items() if value is not None}
 
     def stdin(self, verb: str, **changed: t.Any) -> bytes:
         """Return the configuration of a call; None removes a key."""
@@ -272,20 +272,20 @@ def recognise(judge: Judge, version: str) -> str:
     """Return the kind of the plugin, which is found by what ADD makes."""
     subject = judge.subject
     subject.kind = INTERFACE
-    with judge.attach(version) as one:
-        before = one.state()
-        call = one.add()
-        made = changes(before, one.state()) if os.path.exists(one.container.netns) else []
-        one.delete()
+    with judge.attach(version) as attachment:
+        before = attachment.state()
+        call = attachment.add()
+        made = changes(before, attachment.state()) if os.path.exists(attachment.container.netns) else []
+        attachment.delete()
     result = call.embedded() or {}
     if call.ok and (result.get("interfaces") or any(change.key[0] == "link" for change in made)):
         return INTERFACE
     if call.ok and any(result.get(key) for key in ("ips", "ip4", "ip6")):
         return IPAM
     subject.kind = CHAINED
-    with judge.attach(version) as one:
-        call = one.add()
-        one.delete()
+    with judge.attach(version) as attachment:
+        call = attachment.add()
+        attachment.delete()
     return CHAINED if call.ok else INTERFACE
 
 

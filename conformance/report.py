@@ -50,12 +50,12 @@ def _printable(line: str) -> str:
 
 def merged(report: Report) -> t.List[t.Dict[str, t.Any]]:
     """Return one entry for each clause, in the order of the specification: the worst of all versions."""
-    found = []
+    worst = []
     order = ("failed", "passed", "not run")
     for name in CLAUSES:
         entries = [entry for entry in report["verdicts"] if entry["clause"] == name]
         if entries:
             status = min((entry["status"] for entry in entries), key=order.index)
             chosen = [entry for entry in entries if entry["status"] == status]
-            found.append({**chosen[0], "versions": [entry["version"] for entry in chosen]})
-    return found
+            worst.append({**chosen[0], "versions": [entry["version"] for entry in chosen]})
+    return worst

@@ -148,13 +148,13 @@ def _overlay(path: str) -> None:
 
 def written_files() -> t.Dict[str, str]:
     """Return what was written since the start: path -> "file", "directory", "removed" ..., without the own files."""
-    found: t.Dict[str, str] = {}
+    written: t.Dict[str, str] = {}
     for path in OVERLAID:
         upper = f"{HOME}/upper/{path.strip('/').replace('/', '-')}"
-        found.update(_walk(upper, path, ()))
-    found.update(_walk("/run", "/run", (HOME, NETNS_DIR)))
-    found.update(_walk(LEASES, LEASES, ()))
-    return found
+        written.update(_walk(upper, path, ()))
+    written.update(_walk("/run", "/run", (HOME, NETNS_DIR)))
+    written.update(_walk(LEASES, LEASES, ()))
+    return written
 
 
 def _walk(folder: str, shown: str, left_out: t.Sequence[str]) -> t.Iterator[t.Tuple[str, str]]:

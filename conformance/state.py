@@ -70,17 +70,17 @@ def _batch(family: str) -> str:
 
 def _documents(text: str) -> t.List[t.Any]:
     decoder, at = json.JSONDecoder(), 0
-    found: t.List[t.Any] = []
+    documents: t.List[t.Any] = []
     while True:
         while at < len(text) and text[at].isspace():
             at += 1
         if at >= len(text):
-            return found or [[]]
+            return documents or [[]]
         try:
             document, at = decoder.raw_decode(text, at)
         except ValueError as error:
             raise sandbox.SandboxError(f"cannot read what iproute2 prints: {error}: {text[at : at + 80]!r}") from error
-        found.append(document)
+        documents.append(document)
 
 
 def _add_link(state: State, entry: t.Mapping[str, t.Any]) -> None:
@@ -144,7 +144,7 @@ def _sysctl(name: str) -> t.Optional[str]:
 
 def _firewall() -> State:
     """Return the rules and chains of nft, and those of the iptables that nft does not show."""
-    found: t.Dict[Key, int] = collections.Counter()
+    counts: t.Dict[Key, int] = collections.Counter()
     if shutil.which("nft"):
         place: t.List[str] = []
         for line in map(str.strip, sandbox.command("nft", "list", "ruleset", check=False).splitlines()):
@@ -152,17 +152,17 @@ def _firewall() -> State:
                 place.pop()
             elif line.endswith("{"):
                 place.append(line[:-2])
-                found[("nft", *place, "")] += 1
+                counts[("nft", *place, "")] += 1
             elif line and not line.startswith("#"):
-                found[("nft", *place, _COUNTERS.sub("", line))] += 1
+                counts[("nft", *place, _COUNTERS.sub("", line))] += 1
     for tool in ("iptables", "ip6tables") if any(map(_has_text, _LEGACY_TABLES)) else ():
         table = ""
         for line in sandbox.command(f"{tool}-save", check=False).splitlines():
             if line.startswith("*"):
                 table = line[1:]
             elif line[:1] in ("-", ":") and not re.match(r":\w+ (ACCEPT|DROP) ", line):
-                found[tool, table, _COUNTERS.sub("", line)] += 1
-    return dict(found)
+                counts[tool, table, _COUNTERS.sub("", line)] += 1
+    return dict(counts)
 
 
 def _has_text(path: str) -> bool:
@@ -205,15 +205,15 @@ def _short(value: t.Any) -> str:
 
 def changes(before: State, now: State) -> t.List[Change]:
     """Return the differences, without sysctls that come and go with an interface."""
-    found = []
+    differences = []
     for key in sorted({*before, *now}):
-        one, other = before.get(key), now.get(key)
+        old, new = before.get(key), now.get(key)
         # A mount of the real host goes when somebody removes its directory.
-        if key in _LOOPBACK or (key[0] == "mount" and other is None):
+        if key in _LOOPBACK or (key[0] == "mount" and new is None):
             continue
-        if one != other and (key[0] != "sysctl" or None not in (one, other)):
-            found.append(Change(key, one, other))
-    return found
+        if old != new and (key[0] != "sysctl" or None not in (old, new)):
+            differences.append(Change(key, old, new))
+    return differences
 
 
 def words_for(differences: t.Sequence[Change], most: int = 4) -> str:
@@ -250,8 +250,8 @@ def _undo_link(change: Change) -> bool:
             sandbox.command("ip", "link", "set", name, option, str(old[word]))
             done = True
     for flag, option in (("UP", ""), ("PROMISC", "promisc"), ("ALLMULTI", "allmulticast")):
-        was, there = flag in old["flags"], flag in now["flags"]
-        if was != there:
+        was, is_set = flag in old["flags"], flag in now["flags"]
+        if was != is_set:
             state = ("up" if was else "down",) if not option else (option, "on" if was else "off")
             sandbox.command("ip", "link", "set", name, *state)
             done = True

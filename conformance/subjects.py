@@ -92,12 +92,12 @@ def read_conf(path: str, plugin: str) -> Conf:
     Raises `ConfigError`.
     """
     try:
-        found = gojson.as_object(gojson.loads(read_file(path, _LARGEST_CONF)), "")
+        conf = gojson.as_object(gojson.loads(read_file(path, _LARGEST_CONF)), "")
     except JSONError as error:
         raise ConfigError(f"{path}: {error}") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    entries = found["plugins"] if isinstance(found.get("plugins"), list) else [found]
+    entries = conf["plugins"] if isinstance(conf.get("plugins"), list) else [conf]
     for entry in entries:
         ipam = entry.get("ipam") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and plugin in (
