@@ -18,19 +18,8 @@ PLUGINS = Path(__file__).parents[4] / "plugins"
 ATTRIBUTES = {"message", "msg", "what", "remedy", "doubt", "reason"}
 MEMBERS = {"message", "msg", "remedy", "reason"}
 # What asks for words, or cuts.
-METHODS = {
-    "startswith",
-    "endswith",
-    "split",
-    "rsplit",
-    "partition",
-    "rpartition",
-    "splitlines",
-    "find",
-    "index",
-    "count",
-}
-METHODS |= {"replace", "removeprefix", "removesuffix", "translate"}
+METHODS = {"startswith", "endswith", "split", "rsplit", "partition", "rpartition", "splitlines", "find", "index"}
+METHODS |= {"count", "replace", "removeprefix", "removesuffix", "translate"}
 REGULAR = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
 # What returns the text, or a form of it.
 SAME = {"str", "strip", "rstrip", "lstrip", "lower", "upper", "casefold", "get"}

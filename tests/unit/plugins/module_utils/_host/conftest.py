@@ -7,12 +7,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import (
-    drift,
-    planner,
-    recording,
-    verbs,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, planner, recording, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading

@@ -297,12 +297,7 @@ def test_missing_plugin_of_a_chain(world, three):
     ("changed", "name", "code", "text"),
     [
         ({"container_id": ""}, "n", 3, "missing containerID"),
-        (
-            {"container_id": "some-%%container-id"},
-            "n",
-            4,
-            "invalid characters in containerID; some-%%container-id",
-        ),
+        ({"container_id": "some-%%container-id"}, "n", 4, "invalid characters in containerID; some-%%container-id"),
         ({}, "invalid-%%-name", 7, "invalid characters found in network name; invalid-%%-name"),
         ({"if_name": ""}, "n", 4, "interface name is empty"),
         ({"if_name": "test/test"}, "n", 4, "interface name contains / or : or whitespace characters"),

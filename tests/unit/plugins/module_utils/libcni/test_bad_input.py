@@ -9,15 +9,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import (
-    api,
-    cache,
-    conf,
-    gojson,
-    invoke,
-    types,
-    version,
-)
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import api, cache, conf, gojson, invoke, types, version
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.tools import sample
 

@@ -184,11 +184,7 @@ def test_convert(run, monkeypatch):
     status, out, err = convert("0.2.0", json.dumps(RESULT).encode())
     assert (status, err) == (0, "")
     assert out == '{\n    "cniVersion": "0.2.0",\n    "ip4": {\n        "ip": "10.1.2.3/24"\n    },\n    "dns": {}\n}\n'
-    assert convert("0.2.0", b'{"cniVersion":"1.0.0"}') == (
-        1,
-        "",
-        "libcni: cannot convert: no valid IP addresses\n",
-    )
+    assert convert("0.2.0", b'{"cniVersion":"1.0.0"}') == (1, "", "libcni: cannot convert: no valid IP addresses\n")
     assert convert("1.0.0", b"\xff")[0] == 1
 
 

@@ -188,22 +188,13 @@ def test_threads_share_an_executor(world):
         ("kill -KILL $$", "netplugin failed with no error message: signal: killed"),
         ("echo 'some stderr message' >&2; exit 1", 'netplugin failed: "some stderr message\\n": exit status 1'),
         (r"printf 'a\377\342\202\254' >&2; exit 1", 'netplugin failed: "a\\xff\u20ac": exit status 1'),
-        (
-            """echo '{"code":999,"msg":"plugin error: banana"}'; exit 1""",
-            "plugin error: banana",
-        ),
-        (
-            """echo '{"cniVersion":"1.0.0","CODE":7,"msg":"banana","details":"split","x":1}'; exit 1""",
-            "banana; split",
-        ),
+        ("""echo '{"code":999,"msg":"plugin error: banana"}'; exit 1""", "plugin error: banana"),
+        ("""echo '{"cniVersion":"1.0.0","CODE":7,"msg":"banana","details":"split","x":1}'; exit 1""", "banana; split"),
         (
             """echo '{"ips":[]}'; exit 1""",
             'netplugin failed and its output "{\\"ips\\":[]}\\n" has no error message: exit status 1',
         ),
-        (
-            "echo null; exit 1",
-            'netplugin failed and its output "null\\n" has no error message: exit status 1',
-        ),
+        ("echo null; exit 1", 'netplugin failed and its output "null\\n" has no error message: exit status 1'),
     ],
 )
 def test_failures(world, body, text):

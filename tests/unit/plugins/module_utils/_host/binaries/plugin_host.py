@@ -9,12 +9,7 @@ import io
 import os
 import re
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
-    batch,
-    outcome,
-    packages,
-    store,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, packages, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.removal import plan_absent, plan_restored

@@ -15,12 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
     planner as attach_planner,
     verbs,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
-    batch,
-    packages,
-    store,
-    usable,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, packages, store, usable
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host import planner
