@@ -122,7 +122,7 @@ class LookupModule(LookupBase):
         return [pattern] if chosen is hosts else [pattern_of(host) for host in chosen] or ["all:!all"]
 
     def _with_canaries(self, hosts: list[str], settings: Settings, said: list[str], again: bool) -> list[str]:
-        """Return *found* if no canaries are named, otherwise the canaries or all others, which may be none."""
+        """Return *hosts* if no canaries are named, otherwise the canaries or all others, which may be none."""
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
             # A single host is no rollout.

@@ -133,7 +133,7 @@ def secrets_of(value: Any) -> Set[str]:
 
 
 def _masked(value: Any, secrets: Set[str], depth: int = 0) -> Any:
-    """Return *value* without its secrets, which are added to *found*."""
+    """Return *value* without its secrets, which are added to *secrets*."""
     if depth > _DEEPEST:
         return MASK
     if isinstance(value, dict):
@@ -166,7 +166,7 @@ def _label(pair: Dict[Any, Any]) -> str:
 
 
 def _hidden(value: Any, secrets: Set[str]) -> str:
-    """Return ``MASK``; every text and number inside *value* is added to *found*."""
+    """Return ``MASK``; every text and number inside *value* is added to *secrets*."""
     inside = [value]
     while inside:
         entry = inside.pop()
@@ -231,7 +231,7 @@ def _without_nested(text: str, secrets: Set[str]) -> str:
 
 
 def _end_of(text: str, start: int, secrets: Set[str]) -> int:
-    """Return where the object or list at *start* ends, and add its texts to *found*. What is not closed has no end."""
+    """Return where the object or list at *start* ends, and add its texts to *secrets*. An open one has no end."""
     depth = 0
     for match in re.compile(_TOKEN).finditer(text, start):
         if match.group("text") is None:
