@@ -11,7 +11,7 @@ import pytest
 COLLECTION = Path(__file__).parents[4]
 EMPTY = {"one", "found", "there", "here", "look", "looks"}
 # Rooms of plugins/module_utils/_host that still have some.
-LEFT = ["footprints", "firewall", "kernel", "containers", "garbage", "info", "host", "trials", "attachments"]
+LEFT = ["firewall", "kernel", "containers", "garbage", "info", "host", "attachments"]
 
 
 def bound(tree):
