@@ -88,17 +88,17 @@ class FoundChains:
 
 def read_chains() -> FoundChains:
     """Read the firewall of this thread's namespace. Needs root; changes nothing."""
-    found = FoundChains()
-    entries = _query_nft(found)
+    firewall = FoundChains()
+    entries = _query_nft(firewall)
     shown: Set[Tuple[str, str]] = set()
     for kind, family in NFT_FAMILIES.items():
-        read_iptables(found, LEGACY, family)
+        read_iptables(firewall, LEGACY, family)
         # Without tables of its family, iptables-nft has nothing to show.
         has_tables = entries is None or any(_is_of_iptables(entry, kind) for entry in entries)
-        shown.update((kind, table) for table in read_iptables(found, NFT, family, has_tables))
+        shown.update((kind, table) for table in read_iptables(firewall, NFT, family, has_tables))
     if entries is not None:
-        parse_nftables(found, entries, shown)
-    return found
+        parse_nftables(firewall, entries, shown)
+    return firewall
 
 
 # ---- iptables
@@ -138,25 +138,25 @@ def switched_backends(keys: Iterable[ChainKey]) -> Dict[str, str]:
     Plugins run ``iptables`` and ``ip6tables``, whichever backend that is. A command that cannot be run tells nothing.
     """
     places = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == CHAIN and key[1] in BACKENDS)
-    found: Dict[str, str] = {}
+    switched: Dict[str, str] = {}
     for backend, family in places:
         path = shutil.which(FAMILIES[family])
         with contextlib.suppress(HostError):
             said = commands.run_command([path, "--version"], TIMEOUT).stdout if path is not None else b""
             present = NFT if b"nf_tables" in said else LEGACY
             if said.startswith(f"{FAMILIES[family]} v".encode()) and present != backend:
-                found[backend] = present
-    return found
+                switched[backend] = present
+    return switched
 
 
-def read_iptables(found: FoundChains, backend: str, family: str, has_tables: bool = True) -> Set[str]:
+def read_iptables(firewall: FoundChains, backend: str, family: str, has_tables: bool = True) -> Set[str]:
     """Add the chains of one backend and family, if it *has_tables*. Returns the tables that it shows."""
     try:
         dump = dump_iptables(backend, family, has_tables)
     except HostError as error:
-        found.unread[backend, family] = error
+        firewall.unread[backend, family] = error
         return set()
-    return parse_iptables(found, backend, family, dump)
+    return parse_iptables(firewall, backend, family, dump)
 
 
 def dump_iptables(backend: str, family: str, has_tables: bool = True, options: Sequence[str] = ()) -> str:
@@ -178,7 +178,7 @@ def printed(argv: List[str], stdin: bytes = b"") -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def parse_iptables(found: FoundChains, backend: str, family: str, dump: str) -> Set[str]:
+def parse_iptables(firewall: FoundChains, backend: str, family: str, dump: str) -> Set[str]:
     """Add what iptables-save has printed, whatever it is. Returns the tables that it shows."""
     table, tables, place = "", set(), 0
     while place < len(dump):
@@ -192,22 +192,22 @@ def parse_iptables(found: FoundChains, backend: str, family: str, dump: str) -> 
                 f"the table {hidden.group(1)} of {backend} ({family}) contains rules that were made with nft and that "
                 "iptables cannot show; move those rules to a table of their own"
             )
-            found.unread[backend, family, hidden.group(1)] = HostError(text, code=INCOMPATIBLE)
+            firewall.unread[backend, family, hidden.group(1)] = HostError(text, code=INCOMPATIBLE)
         elif section:
             table = section.group(1)
             tables.add(table)
         elif line == "COMMIT":
             table = ""
         elif table and chain:
-            found.chains[CHAIN, backend, family, table, chain.group(1)] = Chain(chain.group(2), [])
+            firewall.chains[CHAIN, backend, family, table, chain.group(1)] = Chain(chain.group(2), [])
         elif table and rule:
             key = CHAIN, backend, family, table, rule.group(1)
-            found.chains.setdefault(key, Chain("-", [])).rules.append(rule.group(2).strip(" "))
+            firewall.chains.setdefault(key, Chain("-", [])).rules.append(rule.group(2).strip(" "))
         elif line.strip() and not line.startswith("#"):
             # Outside of a table, the line that begins one was not understood.
             where = (backend, family, table, _chain_in(line)) if table else (backend, family)
-            found.unread.setdefault(where, _not_understood(f"{FAMILIES[family]}-save of {backend}", line))
-    return (tables & _XTABLES) - {key[2] for key in found.unread if key[:2] == (backend, family) and len(key) == 3}
+            firewall.unread.setdefault(where, _not_understood(f"{FAMILIES[family]}-save of {backend}", line))
+    return (tables & _XTABLES) - {key[2] for key in firewall.unread if key[:2] == (backend, family) and len(key) == 3}
 
 
 def _chain_in(line: str) -> str:
@@ -248,14 +248,14 @@ def rule_line(rule: str) -> str:
 # ---- nftables
 
 
-def read_nftables(found: FoundChains) -> None:
+def read_nftables(firewall: FoundChains) -> None:
     """Add what nft shows."""
-    entries = _query_nft(found)
+    entries = _query_nft(firewall)
     if entries is not None:
-        parse_nftables(found, entries)
+        parse_nftables(firewall, entries)
 
 
-def _query_nft(found: FoundChains) -> Optional[List[Any]]:
+def _query_nft(firewall: FoundChains) -> Optional[List[Any]]:
     """Return the entries of nft's JSON, None if they cannot be read, which is noted."""
     argv = ["nft", "-j", "list", "ruleset"]
     try:
@@ -265,10 +265,10 @@ def _query_nft(found: FoundChains) -> Optional[List[Any]]:
         argv[0] = path
         entries = parse_json(printed(argv))["nftables"]
     except HostError as error:
-        found.unread[(NFTABLES,)] = error
+        firewall.unread[(NFTABLES,)] = error
         return None
     except (ValueError, KeyError, TypeError):
-        found.unread[(NFTABLES,)] = commands.failure(argv, "its output is not JSON of nftables")
+        firewall.unread[(NFTABLES,)] = commands.failure(argv, "its output is not JSON of nftables")
         return None
     return entries if isinstance(entries, list) else [entries]
 
@@ -279,7 +279,7 @@ def _is_of_iptables(entry: Any, family: str) -> bool:
     return not isinstance(table, dict) or (table.get("family") == family and table.get("name") in _XTABLES)
 
 
-def parse_nftables(found: FoundChains, entries: Any, shown: Container[Tuple[str, str]] = ()) -> None:
+def parse_nftables(firewall: FoundChains, entries: Any, shown: Container[Tuple[str, str]] = ()) -> None:
     """Add the entries of nft's JSON, whatever they are, but for tables (family, name) that iptables has *shown*."""
     for entry in entries if isinstance(entries, list) else [entries]:
         family = table = name = ""
@@ -290,11 +290,11 @@ def parse_nftables(found: FoundChains, entries: Any, shown: Container[Tuple[str,
             family, table = _text(body["family"]), _text(body["name" if kind == TABLE else "table"])
             name = "" if kind == TABLE else _text(body["chain" if kind == "rule" else "name"])
             if (family, table) not in shown:
-                _add_entry(found, kind, (NFTABLES, family, table), name, body)
+                _add_entry(firewall, kind, (NFTABLES, family, table), name, body)
         except (AttributeError, KeyError, TypeError, ValueError):
             where = (NFTABLES, *(part for part in (family, table, name) if part))
             text = repr(entry)
-            found.unread.setdefault(where if table else (*where, "", "", text), _not_understood("nft", text))
+            firewall.unread.setdefault(where if table else (*where, "", "", text), _not_understood("nft", text))
 
 
 def _text(value: Any) -> str:
@@ -303,25 +303,25 @@ def _text(value: Any) -> str:
     return value
 
 
-def _add_entry(found: FoundChains, kind: str, place: Tuple[str, str, str], name: str, body: Mapping[str, Any]) -> None:
+def _add_entry(firewall: FoundChains, kind: str, place: ChainKey, name: str, body: Mapping[str, Any]) -> None:
     if kind == TABLE:
         # nft shows it from 1.1 on.
         comment = {"comment": body["comment"]} if isinstance(body.get("comment"), str) else {}
-        found.chains[(TABLE, *place)] = Chain(comment, [])
+        firewall.chains[(TABLE, *place)] = Chain(comment, [])
     elif kind == CHAIN:
         base = {key: body[key] for key in _OF_A_BASE_CHAIN if body.get(key) is not None}
-        found.chains[(CHAIN, *place, name)] = Chain(base, [])
+        firewall.chains[(CHAIN, *place, name)] = Chain(base, [])
     elif kind == "rule":
         key, handle = (CHAIN, *place, name), int(body["handle"])
-        found.chains.setdefault(key, Chain({}, [])).rules.append(rule_text(body))
-        found.handles.setdefault(key, []).append(handle)
+        firewall.chains.setdefault(key, Chain({}, [])).rules.append(rule_text(body))
+        firewall.handles.setdefault(key, []).append(handle)
     else:
         elements = list(body.get("elem") or ())
         texts = sorted(json.dumps(_lasting(element), sort_keys=True) for element in elements)
         rest = {key: value for key, value in body.items() if key not in ("elem", "handle")}
         # The elements of a set with timeouts come and go.
         dynamic = "timeout" in rest or "timeout" in rest.get("flags", ()) or "dynamic" in rest.get("flags", ())
-        found.chains[(kind, *place, name)] = Chain(_lasting(rest), [] if dynamic else texts)
+        firewall.chains[(kind, *place, name)] = Chain(_lasting(rest), [] if dynamic else texts)
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:

@@ -140,17 +140,17 @@ def _command(backend: str, family: str, verb: str, code: str) -> List[str]:
 
 def _read(backend: str, family: str, put: Iterable[ChainRepair], drop: Iterable[RuleSet]) -> FoundChains:
     """Read one backend. Raises HostError if it, or a table that is to be changed, could not be read."""
-    found = FoundChains()
+    firewall = FoundChains()
     if backend == NFTABLES:
-        read_nftables(found)
+        read_nftables(firewall)
     else:
-        read_iptables(found, backend, family)
+        read_iptables(firewall, backend, family)
     keys = [repair.key for repair in put]
     for ruleset in drop:
         keys += [*ruleset.chains, *(rule.key for rule in ruleset.rules)]
     for key in keys:
-        found.require(key)
-    return found
+        firewall.require(key)
+    return firewall
 
 
 def _as_they_are(rulesets: Sequence[RuleSet], present: FoundChains) -> List[RuleSet]:
@@ -159,8 +159,8 @@ def _as_they_are(rulesets: Sequence[RuleSet], present: FoundChains) -> List[Rule
         return []
     now = {ruleset.key: ruleset for ruleset in group_rules(present).sets}
     for ruleset in rulesets:
-        there = now.get(ruleset.key, ruleset)
-        if set(there.rules) - set(ruleset.rules) or set(there.chains) - set(ruleset.chains):
+        ruleset_now = now.get(ruleset.key, ruleset)
+        if set(ruleset_now.rules) - set(ruleset.rules) or set(ruleset_now.chains) - set(ruleset.chains):
             raise HostError(
                 f"{ruleset.plugin} {ruleset.name} ({ruleset.backend} {ruleset.family}) has gained rules since it was "
                 "inspected, so it is in use and was left; if it is not in use, run again",
@@ -260,7 +260,7 @@ def _nft_rules(repair: ChainRepair, standing: Sequence[Tuple[str, int]]) -> List
     family, table, chain = repair.key[2:5]
     base = {"family": family, "table": table, "chain": chain}
     moving = set(misplaced(repair.order, repair.wanted, [text for text, _handle in standing]))
-    found: List[Dict[str, Any]] = [
+    nft_commands: List[Dict[str, Any]] = [
         {"delete": {"rule": {**base, "handle": handle}}} for text, handle in standing if text in moving
     ]
     now: List[Tuple[str, int]] = [(text, handle) for text, handle in standing if text not in moving]
@@ -271,5 +271,5 @@ def _nft_rules(repair: ChainRepair, standing: Sequence[Tuple[str, int]]) -> List
             continue
         body = {**replayed(NFTABLES, rule), **base}
         follower = next((other for _text, other in now[position + 1 :] if other), 0)
-        found.append({"insert": {"rule": {**body, "handle": follower}}} if follower else {"add": {"rule": body}})
-    return found
+        nft_commands.append({"insert": {"rule": {**body, "handle": follower}}} if follower else {"add": {"rule": body}})
+    return nft_commands

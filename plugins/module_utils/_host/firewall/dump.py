@@ -61,14 +61,14 @@ class FirewallDump:
         """Read one backend; return the tables that it shows."""
         if backend == NFT and not has_tables:
             return []
-        found = FoundChains()
+        firewall = FoundChains()
         try:
             text = dump_iptables(backend, family)
         except HostError as error:
             self.missing.append(error.msg)
             return []
-        shown = parse_iptables(found, backend, family, text)
-        self.missing += [error.msg for error in found.unread.values()]
+        shown = parse_iptables(firewall, backend, family, text)
+        self.missing += [error.msg for error in firewall.unread.values()]
         if shown:
             self._iptables[backend, family] = text
         return list(shown)

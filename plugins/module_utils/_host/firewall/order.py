@@ -109,9 +109,9 @@ def _longest_rising(numbers: Sequence[int]) -> List[int]:
         place = bisect_left(ends, number)
         before[number] = ends[place - 1] if place else None
         ends[place : place + 1] = [number]
-    found: List[int] = []
+    rising: List[int] = []
     last: Optional[int] = ends[-1] if ends else None
     while last is not None:
-        found.append(last)
+        rising.append(last)
         last = before[last]
-    return found
+    return rising

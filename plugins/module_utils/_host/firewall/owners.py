@@ -322,9 +322,9 @@ def _lines(place: ChainKey, table: Mapping[str, Sequence[str]]) -> List[_Line]:
     ]
 
 
-def _chains_of_containers(found: FoundChains, backend: str, family: str) -> List[RuleSet]:
+def _chains_of_containers(firewall: FoundChains, backend: str, family: str) -> List[RuleSet]:
     """Return one set for each chain that a plugin made for one container."""
-    table = found.table(backend, family, "nat")
+    table = firewall.table(backend, family, "nat")
     jumps: Dict[str, List[_Line]] = {}
     inside: Dict[str, List[_Line]] = {}
     for line in _lines((CHAIN, backend, family, "nat"), table):
@@ -380,9 +380,9 @@ def _addresses(family: str, prefix: str, jumps: Iterable[_Line], inside: Iterabl
     return [address for address in (_single_address(family, source) for source in sources) if address]
 
 
-def _forwards(found: FoundChains, backend: str, family: str) -> List[RuleSet]:
+def _forwards(firewall: FoundChains, backend: str, family: str) -> List[RuleSet]:
     """Return one set for each address that the plugin firewall lets through; only the address identifies the owner."""
-    chain = found.chains.get((CHAIN, backend, family, "filter", _FORWARD))
+    chain = firewall.chains.get((CHAIN, backend, family, "filter", _FORWARD))
     lines = _lines((CHAIN, backend, family, "filter"), {_FORWARD: chain.rules} if chain else {})
     return [
         RuleSet(backend, family, FIREWALL, address, addresses=(address,), rules=tuple(line.rule for line in some))
@@ -409,22 +409,22 @@ class _NftRule(NamedTuple):
     statements: List[Mapping[str, Any]]
 
 
-def _nft_rules(found: FoundChains, family: str, table: str, *chains: str) -> List[_NftRule]:
+def _nft_rules(firewall: FoundChains, family: str, table: str, *chains: str) -> List[_NftRule]:
     """Return the rules of *chains* in their order."""
     rules = []
     for chain in chains:
         key = (CHAIN, NFTABLES, family, table, chain)
-        texts = found.chains[key].rules if key in found.chains else []
+        texts = firewall.chains[key].rules if key in firewall.chains else []
         # The kernel never gives a handle to a second rule of a table.
-        for text, handle in zip(texts, found.handles.get(key, ())):
+        for text, handle in zip(texts, firewall.handles.get(key, ())):
             body = parse_json(text)
             rules.append(_NftRule(Rule((*key, text), handle), str(body.get("comment") or ""), body["expr"]))
     return rules
 
 
-def _masquerades(found: FoundChains) -> List[RuleSet]:
+def _masquerades(firewall: FoundChains) -> List[RuleSet]:
     """Return one set for each attachment: the comments of its rules start with the same hash."""
-    rules = _nft_rules(found, "inet", "cni_plugins_masquerade", "masq_checks")
+    rules = _nft_rules(firewall, "inet", "cni_plugins_masquerade", "masq_checks")
     sets = []
     for digest, some in _grouped(rules, lambda rule: rule.comment.partition(",")[0]).items():
         opinions = [of_nftables(rule.comment) for rule in some]
@@ -436,9 +436,9 @@ def _masquerades(found: FoundChains) -> List[RuleSet]:
     return sets
 
 
-def _hostports(found: FoundChains, family: str) -> List[RuleSet]:
+def _hostports(firewall: FoundChains, family: str) -> List[RuleSet]:
     """Return one set for each container: its id is the comment."""
-    rules = _nft_rules(found, family, "cni_hostport", "hostports", "hostip_hostports", "masquerading")
+    rules = _nft_rules(firewall, family, "cni_hostport", "hostports", "hostip_hostports", "masquerading")
     sets = []
     for comment, some in _grouped(rules, lambda rule: rule.comment).items():
         unclear = "" if is_container_id(comment) else "its comment is not a container ID"
@@ -448,9 +448,9 @@ def _hostports(found: FoundChains, family: str) -> List[RuleSet]:
     return sets
 
 
-def _spoofchecks(found: FoundChains) -> List[RuleSet]:
+def _spoofchecks(firewall: FoundChains) -> List[RuleSet]:
     """Return one set for each attachment: two chains, and the rule that jumps to the first."""
-    table = {chain: _nft_rules(found, "bridge", "nat", chain) for chain in found.table(NFTABLES, "bridge", "nat")}
+    table = {chain: _nft_rules(firewall, "bridge", "nat", chain) for chain in firewall.table(NFTABLES, "bridge", "nat")}
     bases = [
         chain
         for chain in table
