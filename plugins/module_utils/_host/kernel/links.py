@@ -40,9 +40,9 @@ class NotInPlace(Exception):
 
 def pack_kept(raw: bytes, begin: int, left_out: Any = (), replaced: Optional[Mapping[int, bytes]] = None) -> bytes:
     """Return the attributes of a message again, without *left_out*, with *replaced* (kind -> value)."""
-    found = {kind: value for kind, value in attributes_in(raw, begin).items() if kind not in left_out}
-    found.update(replaced or {})
-    return b"".join(pack_attribute(kind, value) for kind, value in found.items())
+    attributes = {kind: value for kind, value in attributes_in(raw, begin).items() if kind not in left_out}
+    attributes.update(replaced or {})
+    return b"".join(pack_attribute(kind, value) for kind, value in attributes.items())
 
 
 def sendable_settings(kind: str, data: Mapping[int, bytes], now: bytes = b"") -> Dict[int, bytes]:
@@ -78,10 +78,10 @@ class Place:
         self.indexes: Dict[str, int] = {}
         self.kinds: Dict[str, str] = {}
         for raw in self.dumps.dump(18, _NEW_LINK, LINK.pack(0, 0, 0, 0, 0)):
-            found = attributes_in(raw, LINK.size)
-            name = decode_text(found.get(3))
+            attributes = attributes_in(raw, LINK.size)
+            name = decode_text(attributes.get(3))
             self.indexes[name] = LINK.unpack_from(raw)[2]
-            self.kinds[name] = decode_text(attributes_in(found.get(18, b"")).get(1))
+            self.kinds[name] = decode_text(attributes_in(attributes.get(18, b"")).get(1))
 
     def index(self, name: str) -> int:
         """Return the index of an interface. Raises NotInPlace if it is gone."""

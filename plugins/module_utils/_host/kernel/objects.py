@@ -136,10 +136,10 @@ class _Reading:
     # ---- interfaces
 
     def _read_links(self) -> None:
-        found = [(raw, attributes_in(raw, LINK.size)) for raw in self._dump(_LINKS, _link_request(0))]
-        self._names = {LINK.unpack_from(raw)[2]: decode_text(parts.get(3)) for raw, parts in found}
+        links = [(raw, attributes_in(raw, LINK.size)) for raw in self._dump(_LINKS, _link_request(0))]
+        self._names = {LINK.unpack_from(raw)[2]: decode_text(parts.get(3)) for raw, parts in links}
         bridges = False
-        for raw, parts in found:
+        for raw, parts in links:
             _family, _type, index, flags, _change = LINK.unpack_from(raw)
             name, info = self._names[index], attributes_in(parts.get(18, b""))
             families = attributes_in(parts.get(26, b""))
@@ -238,14 +238,14 @@ class _Reading:
             self.state[key] = KernelObject(value, raw, index, derived=number_in(parts.get(23)) > 0)
 
     def _hops(self, raw: bytes) -> List[List[Any]]:
-        found, begin = [], 0
+        hops, begin = [], 0
         while len(raw) - begin >= 8:
             length, flags, weight, index = struct.unpack_from("=HBBi", raw, begin)
             if length < 8:
                 break
-            found.append([self._name(index), weight, flags & _ONLINK, raw[begin + 8 : begin + length].hex()])
+            hops.append([self._name(index), weight, flags & _ONLINK, raw[begin + 8 : begin + length].hex()])
             begin += (length + 3) & ~3
-        return found
+        return hops
 
     def _read_rules(self) -> None:
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -261,7 +261,7 @@ class _Reading:
     # ---- neighbours
 
     def _read_neighbours(self) -> None:
-        own = {found.value["mac"] for key, found in self.state.items() if key[0] == "link"}
+        own = {link.value["mac"] for key, link in self.state.items() if key[0] == "link"}
         for family, asked in ((0, 0), (0, _PROXY), (socket.AF_BRIDGE, 0)):
             for raw in self._dump(_NEIGHBOURS, NEIGHBOUR.pack(family, 0, 0, asked, 0)):
                 kind, index, known, flags, _type = NEIGHBOUR.unpack_from(raw)
@@ -341,9 +341,9 @@ def _link_request(family: int) -> bytes:
     return LINK.pack(family, 0, 0, 0, 0) + _ATTRIBUTE.pack(8, _EXT_MASK) + struct.pack("=I", mask)
 
 
-def _hex_of(found: Dict[int, bytes], volatile: Any) -> Dict[str, str]:
+def _hex_of(attributes: Dict[int, bytes], volatile: Any) -> Dict[str, str]:
     # As in JSON, where every key is a text.
-    return {str(key): value.hex() for key, value in sorted(found.items()) if key not in volatile}
+    return {str(key): value.hex() for key, value in sorted(attributes.items()) if key not in volatile}
 
 
 def _text(family: int, raw: Any) -> str:
@@ -354,9 +354,9 @@ def _text(family: int, raw: Any) -> str:
 
 def _settings(kind: str, options: bytes) -> bytes:
     """Return the options of a queueing discipline without the counter that htb tells among them: direct packets."""
-    found = attributes_in(options)
-    setup = found.get(2, b"")
+    attributes = attributes_in(options)
+    setup = attributes.get(2, b"")
     if kind != "htb" or len(setup) < _HTB_COUNTER.stop:
         return options
-    found[2] = setup[: _HTB_COUNTER.start] + bytes(4) + setup[_HTB_COUNTER.stop :]
-    return b"".join(pack_attribute(name, content) for name, content in found.items())
+    attributes[2] = setup[: _HTB_COUNTER.start] + bytes(4) + setup[_HTB_COUNTER.stop :]
+    return b"".join(pack_attribute(name, content) for name, content in attributes.items())

@@ -85,13 +85,13 @@ def interface_sysctl(path: str) -> Tuple[str, str, str]:
 
 def interface_defaults(names: Optional[Iterable[Tuple[str, str]]] = None) -> Dict[Tuple[str, str], int]:
     """Return what an interface of this thread's namespace starts with: (kind, name) -> number. *names*: only these."""
-    found = {}
+    defaults = {}
     every = ((kind, name) for kind, (_family, of_kind) in _FAMILIES.items() for name in of_kind)
     for kind, name in every if names is None else names:
         value = read_global(f"{_FAMILIES[kind][0]}/conf/default/{name}") if kind in _FAMILIES else None
         if value is not None and value.lstrip("-").isdigit():
-            found[kind, name] = int(value)
-    return found
+            defaults[kind, name] = int(value)
+    return defaults
 
 
 def write_interface(kind: str, interface: str, name: str, value: int) -> None:
@@ -118,12 +118,12 @@ def announced(interface: str) -> Iterator[None]:
 
 def read_globals(names: Optional[Iterable[str]] = None) -> State:
     """Return the sysctls *names* (as "ipv4/ip_forward") of this thread's namespace; without names, all global ones."""
-    found: State = {}
+    sysctls: State = {}
     for name in _all_names() if names is None else names:
         value = read_global(name)
         if value is not None:
-            found[GLOBAL, name] = KernelObject(value)
-    return found
+            sysctls[GLOBAL, name] = KernelObject(value)
+    return sysctls
 
 
 def write_global(name: str, value: str) -> None:

@@ -102,9 +102,9 @@ class Writer(Place):
         fields = list(ROUTE.unpack_from(wanted.raw))
         # Only "onlink" is set. The kernel found out the others.
         fields[8] &= 4
-        found = attributes_in(wanted.raw, ROUTE.size)
-        replaced = {4: struct.pack("=I", self.index(str(key[7])))} if 4 in found else {}
-        if 9 in found:
+        attributes = attributes_in(wanted.raw, ROUTE.size)
+        replaced = {4: struct.pack("=I", self.index(str(key[7])))} if 4 in attributes else {}
+        if 9 in attributes:
             replaced[9] = b"".join(self._hop(*hop) for hop in wanted.value["hops"])
         # To replace would take away the same route over another interface. IPv4 has several by APPEND, IPv6 by metric.
         how = _REPLACE if now is not None else _APPEND if fields[0] == 2 else EXCLUSIVE
@@ -133,16 +133,16 @@ class Writer(Place):
             # It comes with its queueing discipline.
             return
         _family, _index, handle, parent, info = TRAFFIC.unpack_from(wanted.raw)
-        found = attributes_in(wanted.raw, TRAFFIC.size)
+        attributes = attributes_in(wanted.raw, TRAFFIC.size)
         replaced = {}
         if kind == "filter" and wanted.value["kind"] == "u32":
-            replaced[2] = self._u32(wanted, found[2])
+            replaced[2] = self._u32(wanted, attributes[2])
         elif kind == "qdisc" and wanted.value["kind"] == "htb":
-            replaced[2] = _htb(found[2])
+            replaced[2] = _htb(attributes[2])
         head = TRAFFIC.pack(0, self.index(str(key[1])), handle, parent, info if kind == "filter" else 0)
         if kind == "filter" and now is not None:
             # It leads to an interface that is gone.
-            self.dumps.change(_OLD_FILTER, head + pack_attribute(1, found[1]))
+            self.dumps.change(_OLD_FILTER, head + pack_attribute(1, attributes[1]))
         elif kind == "qdisc" and now is not None and (now["kind"] != wanted.value["kind"] or now["kind"] == "htb"):
             # The kernel changes no kind, and nothing of an htb. Classes and filters go too, and are put back later.
             self.dumps.change(_OLD_QDISC, head)
@@ -152,10 +152,10 @@ class Writer(Place):
 
     def _u32(self, wanted: KernelObject, options: bytes) -> bytes:
         """Return a u32 filter's options without counters, its actions with the present indexes and no number."""
-        found = attributes_in(options)
+        attributes = attributes_in(options)
         actions: List[bytes] = []
         targets = [action[-1] for action in wanted.value["options"]["actions"] if action[0] == "mirred"]
-        for place, action in sorted(attributes_in(found.get(7, b"")).items()):
+        for place, action in sorted(attributes_in(attributes.get(7, b"")).items()):
             parts = attributes_in(action)
             kind = decode_text(parts.get(1))
             if not kind:
@@ -166,7 +166,7 @@ class Writer(Place):
                 parameters[24:28] = struct.pack("=I", self.index(str(targets.pop(0))))
             inner = pack_nested(2, pack_attribute(2, bytes(parameters)))
             actions.append(pack_nested(place, pack_attribute(1, kind.encode() + b"\0"), inner))
-        kept = b"".join(pack_attribute(kind, found[kind]) for kind in (1, 5) if kind in found)
+        kept = b"".join(pack_attribute(kind, attributes[kind]) for kind in (1, 5) if kind in attributes)
         return kept + (pack_nested(7, *actions) if actions else b"")
 
 
