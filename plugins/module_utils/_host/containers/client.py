@@ -54,13 +54,13 @@ def ids(source: str, output: bytes, argv: Sequence[str], remedy: str) -> List[st
     Raises HostError ``source_unusable`` for a line that is not an ID: it may stand for a container, so it is not
     silently skipped.
     """
-    found = output.decode("utf-8", "replace").split("\n")
-    if found and not found[-1]:
-        del found[-1]
-    for line in found:
+    lines = output.decode("utf-8", "replace").split("\n")
+    if lines and not lines[-1]:
+        del lines[-1]
+    for line in lines:
         if not is_source_id(line):
             unusable(source, f"{' '.join(argv)} printed {line[:100]!r}, which is not an ID", remedy)
-    return found
+    return lines
 
 
 def is_source_id(text: str) -> bool:

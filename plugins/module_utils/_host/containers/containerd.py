@@ -66,7 +66,7 @@ def ask_containerd() -> Answer:
 
 def _addresses() -> List[str]:
     """Return the sockets of all instances, including those that were stopped while their containers run."""
-    found = set()
+    addresses = set()
     with open(_SOCKETS, encoding="utf-8", errors="surrogateescape") as stream:
         next(stream, None)
         for line in stream:
@@ -76,11 +76,11 @@ def _addresses() -> List[str]:
                 # A link that its user has put there since may lead to another socket of root.
                 path = os.path.realpath(fields[7])
                 if _is_daemons(fields[7]) and _is_daemons(path):
-                    found.add(path)
+                    addresses.add(path)
     for shim in processes(_SHIM + "*"):
         address = shim.option("-address")
-        found.add(os.path.realpath(address) if address.startswith("/") else _DEFAULT_SOCKET)
-    return sorted(found)
+        addresses.add(os.path.realpath(address) if address.startswith("/") else _DEFAULT_SOCKET)
+    return sorted(addresses)
 
 
 def _is_daemons(path: str) -> bool:
@@ -96,16 +96,16 @@ def _is_daemons(path: str) -> bool:
 
 
 def _evidence(addresses: List[str], namespaces: List[str]) -> List[str]:
-    found = [f"the socket {address} of containerd" for address in addresses]
+    evidence = [f"the socket {address} of containerd" for address in addresses]
     if namespaces:
-        found.append(f"network namespaces of buildkit in {BUILDKIT}")
-    return found
+        evidence.append(f"network namespaces of buildkit in {BUILDKIT}")
+    return evidence
 
 
 def _buildkit() -> List[str]:
     """Return the namespaces that buildkit keeps; a plain file is what a reboot left of one."""
     device = os.stat("/proc/self/ns/net").st_dev
-    found = []
+    paths = []
     try:
         names = sorted(os.listdir(BUILDKIT))
     except FileNotFoundError:
@@ -116,11 +116,11 @@ def _buildkit() -> List[str]:
         path = os.path.join(BUILDKIT, name)
         try:
             if is_source_id(name) and os.stat(path).st_dev == device:
-                found.append(path)
+                paths.append(path)
         except OSError:
             # It was removed meanwhile.
             continue
-    return found
+    return paths
 
 
 def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
@@ -136,15 +136,15 @@ def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
         unusable(SOURCE, f"its socket {address} is not used: {error}", remedy)
     argv = [*base, "namespaces", "list", "--quiet"]
     namespaces = ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy)
-    found: Set[Tuple[str, str]] = set()
+    containers: Set[Tuple[str, str]] = set()
     for namespace in namespaces:
         argv = [*base, "--namespace", namespace, "containers", "list", "--quiet"]
         for name in ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy):
-            found.add((namespace, name))
+            containers.add((namespace, name))
         for name in _sandboxes([*base, "--namespace", namespace, "sandboxes", "list"], remedy):
-            found.add((namespace, name))
-    text = f"ctr at {address}: {len(found)} containers in the namespaces {', '.join(sorted(namespaces)) or 'none'}"
-    return sorted(found), text
+            containers.add((namespace, name))
+    text = f"ctr at {address}: {len(containers)} containers in the namespaces {', '.join(sorted(namespaces)) or 'none'}"
+    return sorted(containers), text
 
 
 def _sandboxes(argv: List[str], remedy: str) -> List[str]:

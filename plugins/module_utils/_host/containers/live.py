@@ -66,17 +66,17 @@ class Homes:
 
     def of(self, entry: CachedAttachment) -> str:
         """Return where the attachment lives, in words; "" if it is gone."""
-        found = next(self._candidates(entry), None)
-        if found is not None:
-            return found[1]
+        home = next(self._candidates(entry), None)
+        if home is not None:
+            return home[1]
         # Both ends of a veth go with the namespace of either.
         end = next((name for name in entry.host_ends if name in self._namespaces.away), "")
         return f"the namespace that {end} leads to" if end else ""
 
     def namespace_of(self, entry: CachedAttachment) -> Optional[Namespace]:
         """Return the namespace that the attachment lives in, None if it is gone or nothing leads there."""
-        found = next(self._candidates(entry), None)
-        return found[0] if found else None
+        home = next(self._candidates(entry), None)
+        return home[0] if home else None
 
     def assigned(self, address: str) -> Optional[Key]:
         """Return the living attachment that *address* (such as 10.1.0.2/24) was assigned to, None if there is none."""
@@ -146,12 +146,12 @@ class Homes:
     def _is_others(self, entry: CachedAttachment, ns: Namespace) -> bool:
         """Tell whether the interface of that name in *ns* is another's, so that *ns* is another container."""
         name = entry.key.ifname if entry.key else ""
-        here = ns.link_named(name) if name in entry.macs else None
-        if here is None:
+        link = ns.link_named(name) if name in entry.macs else None
+        if link is None:
             return False
-        if here.mac != entry.macs[name]:
+        if link.mac != entry.macs[name]:
             return bool(self._matching.get((ns.identity["inode"], name), set()) - {entry.key})
-        return self._is_anothers(entry, ns, here)
+        return self._is_anothers(entry, ns, link)
 
     def _is_anothers(self, entry: CachedAttachment, ns: Namespace, link: Link) -> bool:
         """Tell whether an interface with a recorded MAC is another's for certain: ipvlan gives all of them one."""
@@ -166,9 +166,9 @@ class Homes:
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
     """Tell whether the paths of the ADD mean the same here; all of them end with the boot."""
     then = entry.identity
-    here = namespaces.host.identity if namespaces.host else {}
+    host_identity = namespaces.host.identity if namespaces.host else {}
     return then is not None and (
-        then["boot_id"] != here.get("boot_id") or then.get("processes") == here.get("processes", 0)
+        then["boot_id"] != host_identity.get("boot_id") or then.get("processes") == host_identity.get("processes", 0)
     )
 
 
@@ -179,11 +179,11 @@ def find_homes(entries: Sequence[CachedAttachment]) -> Homes:
 
 def answer_of(contents: CacheContents, homes: Homes) -> Answer:
     """Return the attachments that still have a namespace, as a source."""
-    found: Dict[str, Set[str]] = {}
+    interfaces: Dict[str, Set[str]] = {}
     for entry in contents.entries:
         if entry.key is not None and entry.key.container_id and homes.of(entry):
-            found.setdefault(entry.key.container_id, set()).add(entry.key.ifname)
-    containers: Dict[str, Optional[FrozenSet[str]]] = {name: frozenset(names) for name, names in found.items()}
+            interfaces.setdefault(entry.key.container_id, set()).add(entry.key.ifname)
+    containers: Dict[str, Optional[FrozenSet[str]]] = {name: frozenset(names) for name, names in interfaces.items()}
     asked = f"the attachments in {contents.cache_dir} that still have a namespace"
     return Answer(contents.source, containers, asked=asked)
 
@@ -211,7 +211,7 @@ class Answer(NamedTuple):
 class LiveSet:
     """Everything that is known to be alive.
 
-    ``answers``: of the sources that were asked; ``found``: evidence for each source that is on the host;
+    ``answers``: of the sources that were asked; ``evidence`` for each source that is on the host;
     ``namespaces``, and the ``homes`` of attachments in them; ``complete``: whether every source that was found was
     asked; ``why``: if not, why not.
     """
@@ -219,13 +219,13 @@ class LiveSet:
     def __init__(
         self,
         answers: Sequence[Answer],
-        found: Mapping[str, str],
+        evidence: Mapping[str, str],
         namespaces: Namespaces,
         why: str = "",
         homes: Optional[Homes] = None,
     ) -> None:
         self.answers = list(answers)
-        self.found = dict(found)
+        self.evidence = dict(evidence)
         self.namespaces = namespaces
         self.homes = homes or Homes([], namespaces)
         self.why = why
@@ -272,12 +272,12 @@ class LiveSet:
         """Return ``[{source, found, asked, containers}]``: what is on the host, and what was asked."""
         asked = {answer.source: answer for answer in self.answers}
         rows = []
-        for source in sorted(set(asked) | set(self.found)):
+        for source in sorted(set(asked) | set(self.evidence)):
             answer = asked.get(source)
             rows.append(
                 {
                     "source": source,
-                    "found": self.found.get(source, ""),
+                    "found": self.evidence.get(source, ""),
                     "asked": answer.asked if answer else "",
                     "containers": answer.size if answer else None,
                 }

@@ -76,23 +76,23 @@ class Namespaces:
 
     def __init__(
         self,
-        found: Sequence[Namespace],
+        namespaces: Sequence[Namespace],
         elsewhere: Optional[Mapping[str, Iterable[int]]] = None,
         away: Iterable[str] = (),
         unseen: Iterable[str] = (),
         nested: bool = False,
         outside: bool = False,
     ) -> None:
-        self.all = list(found)
+        self.all = list(namespaces)
         self.away: AbstractSet[str] = frozenset(away)
         self.unseen: AbstractSet[str] = frozenset(unseen)
         self.nested = nested
         self.outside = outside
         self._elsewhere = {path: sorted(inodes) for path, inodes in (elsewhere or {}).items()}
-        self._by_inode = {ns.identity["inode"]: ns for ns in found}
+        self._by_inode = {ns.identity["inode"]: ns for ns in namespaces}
         self._by_address: Dict[bytes, Namespace] = {}
         # The host's own namespace comes last: any other one is better evidence.
-        for ns in sorted(found, key=lambda ns: not ns.own):
+        for ns in sorted(namespaces, key=lambda ns: not ns.own):
             self._by_address.update(dict.fromkeys(ns.addresses, ns))
 
     def holder(self, address: str) -> Optional[Namespace]:
@@ -102,8 +102,8 @@ class Namespaces:
 
     def alive(self, identity: Optional[Mapping[str, Any]]) -> Optional[Namespace]:
         """Return the namespace with *identity* (of this boot), if it still exists."""
-        here = self._by_inode.get((identity or {}).get("inode", 0))
-        return here if here is not None and same(here.identity, identity) else None
+        namespace = self._by_inode.get((identity or {}).get("inode", 0))
+        return namespace if namespace is not None and same(namespace.identity, identity) else None
 
     def at(self, path: str) -> List[Namespace]:
         """Return the namespaces that *path* leads to, here and in other mount namespaces that have one mounted there.
@@ -133,9 +133,9 @@ def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
     """
     elsewhere: Dict[str, Set[int]] = {}
     with contextlib.ExitStack() as stack:
-        found = apart(partial(_read_all, lambda: _distinct(more, elsewhere, stack)))
-    host = next(ns for ns in found if ns.own)
-    inside = {(link.link, link.index) for ns in found if not ns.own for link in ns.links.values()}
+        namespaces = apart(partial(_read_all, lambda: _distinct(more, elsewhere, stack)))
+    host = next(ns for ns in namespaces if ns.own)
+    inside = {(link.link, link.index) for ns in namespaces if not ns.own for link in ns.links.values()}
     away = [link for link in host.links.values() if link.kind == "veth" and link.abroad]
     unseen = [link for link in away if (link.index, link.link) not in inside]
     # Interfaces outlive their namespace for a moment.
@@ -144,7 +144,7 @@ def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
     # The first PID namespace has all processes.
     nested = pid_namespace() != _INITIAL_PID_NAMESPACE
     return Namespaces(
-        found,
+        namespaces,
         elsewhere,
         {link.name for link in away} - ends,
         {link.name for link in unseen} - ends,
@@ -154,7 +154,7 @@ def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
 
 
 def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
-    found: List[Namespace] = []
+    namespaces: List[Namespace] = []
     own, boot = os.stat(_OWN), boot_id()
     wanted = distinct()
     for _attempt in range(_ATTEMPTS):
@@ -167,11 +167,11 @@ def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
             ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
             ns.addresses = netlink.host_addresses()
             ns.links = netlink.links()
-            found.append(ns)
+            namespaces.append(ns)
         # The way there has vanished; look again for another one.
         wanted = [entry for entry in distinct() if entry[0].st_ino in lost] if lost else []
         if not wanted:
-            return found
+            return namespaces
     raise HostError(
         f"network namespaces come and go faster than they can be read ({wanted[0][1]}); run again",
         code="netns_unusable",
@@ -185,7 +185,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contex
     *stack* ends.
     """
     device = os.stat(_OWN).st_dev
-    found: Dict[int, Tuple[os.stat_result, str, str]] = {}
+    ways: Dict[int, _Way] = {}
 
     def add(path: str, name: str) -> None:
         try:
@@ -193,8 +193,8 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contex
         except (OSError, ValueError):
             # ValueError: a path that comes from a file can contain a NUL.
             return
-        if status.st_dev == device and status.st_ino not in found:
-            found[status.st_ino] = (status, path, name)
+        if status.st_dev == device and status.st_ino not in ways:
+            ways[status.st_ino] = (status, path, name)
 
     for name in _names(NETNS_DIR):
         path = os.path.join(NETNS_DIR, name)
@@ -211,7 +211,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contex
     for pid in mounts.values():
         for inode, path in _mounted(pid):
             elsewhere.setdefault(_normal(path), set()).add(inode)
-            if inode not in found:
+            if inode not in ways:
                 add(f"/proc/{pid}/root{path}", path)
     sockets: Set[str] = set()
     for pid in _processes():
@@ -219,13 +219,13 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contex
             add(f"/proc/{pid}/task/{thread}/ns/net", f"thread {thread} of process {pid}{_command(pid)}")
         files = _open_files(pid)
         for inode, path in _held(files, device):
-            if inode not in found:
+            if inode not in ways:
                 add(path, f"a namespace that process {pid}{_command(pid)} holds open")
         for inode, path in _kept_by_sockets(pid, files, sockets, stack):
-            if inode not in found:
+            if inode not in ways:
                 add(path, f"a namespace that a socket of process {pid}{_command(pid)} keeps")
     add(_OWN, _OWN)
-    return list(found.values())
+    return list(ways.values())
 
 
 def _normal(path: str) -> str:
@@ -273,13 +273,13 @@ def _held(files: Mapping[str, str], device: int) -> Iterator[Tuple[int, str]]:
 def _open_files(pid: str) -> Dict[str, str]:
     """Return path -> target for all that a process has open."""
     folder = f"/proc/{pid}/fd"
-    found: Dict[str, str] = {}
+    targets: Dict[str, str] = {}
     # A process that has ended has none.
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             with contextlib.suppress(FileNotFoundError):
-                found[f"{folder}/{name}"] = os.readlink(f"{folder}/{name}")
-    return found
+                targets[f"{folder}/{name}"] = os.readlink(f"{folder}/{name}")
+    return targets
 
 
 def _kept_by_sockets(

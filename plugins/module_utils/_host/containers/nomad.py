@@ -36,10 +36,10 @@ def nomad_evidence() -> Optional[str]:
 
     An agent's helpers have its name, too. They keep running when it is stopped, as do the tasks that they watch.
     """
-    found = processes("nomad")
-    if not found:
+    agents = processes("nomad")
+    if not agents:
         return None
-    return f"process {found[0].pid}: {' '.join(found[0].argv[:2])}"
+    return f"process {agents[0].pid}: {' '.join(agents[0].argv[:2])}"
 
 
 def ask_nomad() -> Answer:
@@ -50,9 +50,9 @@ def ask_nomad() -> Answer:
     if client.get("Enabled") is False:
         return Answer(SOURCE, {}, asked=f"the agent at {address}, which is not a client")
     directory = _directory(client.get("AllocDir"), config.get("DataDir"))
-    found = _allocations(directory)
-    asked = f"the agent at {address}: {len(found)} allocations in {directory}"
-    return Answer(SOURCE, dict.fromkeys(found), asked=asked)
+    allocations = _allocations(directory)
+    asked = f"the agent at {address}: {len(allocations)} allocations in {directory}"
+    return Answer(SOURCE, dict.fromkeys(allocations), asked=asked)
 
 
 def _config(address: str) -> Dict[str, Any]:

@@ -42,6 +42,6 @@ def ask_podman() -> Answer:
         unusable(SOURCE, f"none of {', '.join(TRACES)} exists", "run a container with it")
     podman = find_client(SOURCE, "podman", evidence, "install it")
     argv = [podman, "--remote=false", "ps", "--all", "--external", "--no-trunc", "--format", "{{.ID}}"]
-    found = ids(SOURCE, run_client(SOURCE, argv, _REMEDY), argv, _REMEDY)
-    asked = f"podman ps --all --external: {len(found)} containers"
-    return Answer(SOURCE, dict.fromkeys(found), asked=asked)
+    containers = ids(SOURCE, run_client(SOURCE, argv, _REMEDY), argv, _REMEDY)
+    asked = f"podman ps --all --external: {len(containers)} containers"
+    return Answer(SOURCE, dict.fromkeys(containers), asked=asked)

@@ -51,21 +51,21 @@ def find_live(
     that is found); other runtimes are asked as well, but need not answer. Raises HostError ``source_unusable``,
     ``processes_hidden``, ``netns_unusable``.
     """
-    found = {"netns": "/proc and the named network namespaces"}
+    evidence = {"netns": "/proc and the named network namespaces"}
     if caches[0].entries:
-        found["cache"] = f"{caches[0].cache_dir} has {len(caches[0].entries)} entries"
+        evidence["cache"] = f"{caches[0].cache_dir} has {len(caches[0].entries)} entries"
     answers: List[Answer] = []
     for name, runtime in RUNTIMES.items():
-        evidence = runtime.present()
-        if evidence is None:
+        trace = runtime.present()
+        if trace is None:
             continue
-        found[name] = evidence
+        evidence[name] = trace
         try:
             answers.append(runtime.ask())
         except HostError:
             if keep_from is None or name in keep_from:
                 raise
-    why = _why_incomplete(set(found) if keep_from is None else set(keep_from), found)
+    why = _why_incomplete(set(evidence) if keep_from is None else set(keep_from), evidence)
     if keep:
         answers.append(Answer("keep", keep, asked="the option keep"))
     entries = [entry for contents in caches for entry in contents.entries]
@@ -76,11 +76,11 @@ def find_live(
     _test_view(namespaces, homes, entries, bridges)
     for contents in reversed(caches):
         if contents.entries:
-            found[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
+            evidence[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
             answers.append(answer_of(contents, homes))
     asked = "named network namespaces, those that are mounted, and those of processes"
     answers.append(Answer("netns", {}, number=len(namespaces.all), asked=asked))
-    return LiveSet(answers, found, namespaces, why, homes)
+    return LiveSet(answers, evidence, namespaces, why, homes)
 
 
 def _test_view(
@@ -125,23 +125,23 @@ def _hidden(
     return ""
 
 
-def _why_incomplete(names: AbstractSet[str], found: Dict[str, str]) -> str:
+def _why_incomplete(names: AbstractSet[str], evidence: Dict[str, str]) -> str:
     """Return why the live set may lack containers, "" if every source had to answer."""
-    left_out = sorted(set(found) - names)
+    left_out = sorted(set(evidence) - names)
     if left_out:
         return f"keep_from leaves out {' and '.join(left_out)}, found on this host"
-    name, path = _other(found)
+    name, path = _other(evidence)
     return f"found {path} of {name}, which cannot be asked" if name else ""
 
 
-def _other(found: Mapping[str, str]) -> Tuple[str, str]:
+def _other(evidence: Mapping[str, str]) -> Tuple[str, str]:
     """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none.
 
     In an administrator's container, the traces of the host's runtimes are below the root of the first process.
     """
     for name, traces in _OTHERS.items():
         for path in traces:
-            if name not in found and (os.path.exists(path) or os.path.exists(f"/proc/1/root{path}")):
+            if name not in evidence and (os.path.exists(path) or os.path.exists(f"/proc/1/root{path}")):
                 return name, path
     return "", ""
 
@@ -149,7 +149,7 @@ def _other(found: Mapping[str, str]) -> Tuple[str, str]:
 def other_runtime(live: LiveSet) -> str:
     """Return the evidence that a runtime is on the host, "" if there is none."""
     for name in RUNTIMES:
-        if name in live.found:
-            return f"{name} is on this host ({live.found[name]})"
-    name, path = _other(live.found)
+        if name in live.evidence:
+            return f"{name} is on this host ({live.evidence[name]})"
+    name, path = _other(live.evidence)
     return f"{name} is on this host ({path})" if name else ""

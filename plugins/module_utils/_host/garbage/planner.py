@@ -158,7 +158,7 @@ def _as_loaded(lists: Sequence[NetworkConfigList], settings: GcSettings) -> Iter
 def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:
     """Raise HostError ``missing_source``, in check mode warn, if ``keep_from`` names a runtime that was not found."""
     for name in settings.keep_from or ():
-        if name not in sources.RUNTIMES or name in live.found:
+        if name not in sources.RUNTIMES or name in live.evidence:
             continue
         message = (
             f"keep_from names {name}, which was not found on this host; remove it, or omit keep_from to ask every "

@@ -56,7 +56,7 @@ def test_every_source_that_is_found_is_asked(runtimes):
     runtimes["podman"] = Answer("podman", {"db": None})
     found = find()
     assert found.complete and found.owner("db") == "podman"
-    assert sorted(found.found) == ["netns", "podman"]
+    assert sorted(found.evidence) == ["netns", "podman"]
 
 
 def test_a_source_that_cannot_be_asked_is_an_error(runtimes):

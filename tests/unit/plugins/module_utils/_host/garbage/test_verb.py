@@ -96,7 +96,7 @@ def test_gc_that_cannot_be_run(tmp_path, plugins):
 
 def live(pairs=(), owners=(), why=""):
     return SimpleNamespace(
-        pairs=lambda: set(pairs), owner=lambda name: "podman" if name in owners else "", why=why, found={}, answers=[]
+        pairs=lambda: set(pairs), owner=lambda name: "podman" * (name in owners), why=why, evidence={}, answers=[]
     )
 
 
