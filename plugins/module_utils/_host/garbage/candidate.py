@@ -174,9 +174,9 @@ def _read(path: str, now: float) -> Dict[str, float]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
-            found = parse_json(stream.read(_MAX_SIZE))
+            moments = parse_json(stream.read(_MAX_SIZE))
         # A time in the future was not written since this boot.
-        return {str(key): float(moment) for key, moment in found.items() if 0 <= float(moment) <= now}
+        return {str(key): float(moment) for key, moment in moments.items() if 0 <= float(moment) <= now}
     except (OSError, ValueError, TypeError, AttributeError):
         # Only time is lost: everything counts as seen for the first time.
         return {}

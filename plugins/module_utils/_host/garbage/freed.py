@@ -31,11 +31,8 @@ def find_freed(
     for place, key in taken.items():
         _kind, data_dir, network, address = map(str, place)
         for lease in read_leases(data_dir, network)[0]:
-            if (
-                lease.ip == address
-                and not _is_in_use(inventory, address, key)
-                and _is_dead(inventory, judge, lease, key)
-            ):
+            unused = lease.ip == address and not _is_in_use(inventory, address, key)
+            if unused and _is_dead(inventory, judge, lease, key):
                 freed[place] = lease
     return freed
 

@@ -64,7 +64,7 @@ class Inventory:
         self.contents, others = stores.contents, stores.others
         self._check_access()
         self.lists = _lists(self.files)
-        self.disabled = frozenset(one.name for one in [*self.lists, *self.contents.configs] if one.disable_gc)
+        self.disabled = frozenset(config.name for config in [*self.lists, *self.contents.configs] if config.disable_gc)
         configured = plugins_in(self.files)
         self.of_pods = _pod_caches(configured, others)
         self.caches = [self.contents, *others, *(cached for cached in self.of_pods if cached not in others)]
@@ -122,7 +122,8 @@ class Inventory:
 
     def going(self, kind: str) -> Set[str]:
         """Return the targets of what is to be collected, as far as that has been decided."""
-        return {one.step_target for one in self.candidates if one.kind == kind and one.action == DELETED}
+        collected = (candidate for candidate in self.candidates if candidate.action == DELETED)
+        return {candidate.step_target for candidate in collected if candidate.kind == kind}
 
     # ---- the finders, each for what one scope collects
 

@@ -76,9 +76,9 @@ class Links:
         busy = {link.master for link in self._links if link.name not in going}
         needed = {**inventory.configured, **bridges_of(self._staying())}
         networks = AttachmentStore(inventory.settings.cache_dir).read_shared().networks
-        recorded = [(name, *one) for name, footprint in networks.items() for one in footprint.host.items()]
+        recorded = [(name, key, entry) for name, footprint in networks.items() for key, entry in footprint.host.items()]
         # Of one that the host had, only flags are recorded, without a message.
-        made = {there.ifindex: name for name, key, there in recorded if key[0] == "link" and there.raw}
+        made = {entry.ifindex: name for name, key, entry in recorded if key[0] == "link" and entry.raw}
         for link in self._links:
             if link.kind != "bridge" or link.index in busy or link.name in needed:
                 continue
@@ -92,17 +92,17 @@ class Links:
             candidate = self._candidate(link, network, "", [lonely, evidence])
             if link.index in made:
                 candidate.managed = True
-                self._leave_if_others_use(candidate, {key for _name, key, _there in recorded})
+                self._leave_if_others_use(candidate, {key for _name, key, _entry in recorded})
             else:
                 candidate.leave("unclear", "no footprint shows that an ADD made it, so the host may have had it before")
             yield candidate
 
     @staticmethod
     def _leave_if_others_use(candidate: Candidate, recorded: Set[ObjectKey]) -> None:
-        for key, there in read_objects().items():
+        for key, entry in read_objects().items():
             kind, device, name = _ADDED.get(str(key[0]), ("", 0, 0))
             added = kind and key[device] == candidate.ident and key not in recorded
-            if added and not there.derived and there.value.get("proto") != BY_KERNEL:
+            if added and not entry.derived and entry.value.get("proto") != BY_KERNEL:
                 candidate.leave("in_use", f"it has the {kind} {key[name]}, which no ADD made")
                 return
 

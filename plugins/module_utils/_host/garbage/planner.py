@@ -94,7 +94,8 @@ class GcPlan(Plan):
         for kind in _ORDER:
             steps = [step for step in self.steps if step.item[0] == kind]
             if kind == RULE and steps:
-                sets = [one.drop for one in self.candidates if one.action == DELETED and not callable(one.drop)]
+                drops = [candidate.drop for candidate in self.candidates if candidate.action == DELETED]
+                sets = [drop for drop in drops if not callable(drop)]
                 self._errors = {ruleset.key: error for ruleset, error in change.drop_rules(sets)}
             # Only DELs gain from running in parallel.
             self.apply_steps(steps, workers if kind == ATTACHMENT else 1)

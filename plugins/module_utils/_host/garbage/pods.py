@@ -62,7 +62,8 @@ class Pods:
 
     def candidates(self) -> List[Candidate]:
         """Return a candidate for each record, and for each cached attachment that no record has."""
-        found: List[Candidate] = []
+        candidates: List[Candidate] = []
+        entries = [(entry.key, entry) for entry in self.contents.entries if entry.key]
         covered = set()
         try:
             paths = record_paths(self.contents.cache_dir)
@@ -74,29 +75,28 @@ class Pods:
             except BlockingIOError:
                 # An ADD or DEL runs, which is a sign of life.
                 container_id = os.path.basename(path).partition(":")[0]
-                known = [one.key for one in self.contents.entries if one.key]
-                covered.update([key for key in known if key.container_id == container_id])
+                covered.update([key for key, _entry in entries if key.container_id == container_id])
                 continue
             except CacheError:
                 continue
             if file is None:
                 continue
             with file:
-                since = os.fstat(file.lock).st_mtime
-                if file.record is None:
-                    found.append(self._damaged(path, since, file.reason))
+                record, since = file.record, os.fstat(file.lock).st_mtime
+                if record is None:
+                    candidates.append(self._damaged(path, since, file.reason))
                 else:
-                    keys = [Key(one.network, file.record.container_id, one.ifname) for one in file.record.networks]
+                    keys = [Key(network.network, record.container_id, network.ifname) for network in record.networks]
                     covered.update(keys)
-                    found.append(self._record(path, file.record, keys, since))
-        found += [self._entry(one, one.key) for one in self.contents.entries if one.key and one.key not in covered]
-        wanted = [candidate for candidate in found if self.settings.wants(candidate.network)]
+                    candidates.append(self._record(path, record, keys, since))
+        candidates += [self._entry(entry, key) for key, entry in entries if key not in covered]
+        wanted = [candidate for candidate in candidates if self.settings.wants(candidate.network)]
         self.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
         return [candidate for candidate in wanted if candidate.reason != "live"]
 
     def _record(self, path: str, record: PodRecord, keys: Sequence[Key], since: float) -> Candidate:
-        entries: Dict[Key, CachedAttachment] = {one.key: one for one in self.contents.entries if one.key is not None}
-        there = [entries[key] for key in keys if key in entries]
+        entries = {entry.key: entry for entry in self.contents.entries if entry.key is not None}
+        cached = [entries[key] for key in keys if key in entries]
         leased = [lease.ip for lease in self.leases if (lease.container_id, lease.ifname) in {key[1:] for key in keys}]
         candidate = Candidate(
             ATTACHMENT,
@@ -107,11 +107,11 @@ class Pods:
             target=f"{record.network}/{record.container_id}/{record.ifname}",
             container_id=record.container_id,
             ifname=record.ifname,
-            addresses=list(dict.fromkeys([*(ip for one in there for ip in one.ips), *leased])),
+            addresses=list(dict.fromkeys([*(ip for entry in cached for ip in entry.ips), *leased])),
             since=since,
             before={"netns": record.netns, "networks": [str(key) for key in keys]},
         )
-        home = next(filter(None, map(self.live.homes.of, there)), "")
+        home = next(filter(None, map(self.live.homes.of, cached)), "")
         if not home and record.netns and self.live.namespaces.at(record.netns):
             home = record.netns
         if home:

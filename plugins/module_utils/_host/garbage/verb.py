@@ -60,7 +60,7 @@ class GcVerb:
 def _stderr(error: Exception) -> str:
     """Return what the plugins wrote to stderr. libcni reports the errors of all of them at once."""
     errors = error.errors if isinstance(error, MultiError) else [error]
-    causes = [one if isinstance(one, PluginError) else one.__cause__ for one in errors]
+    causes = [failure if isinstance(failure, PluginError) else failure.__cause__ for failure in errors]
     return "\n".join(cause.stderr for cause in causes if isinstance(cause, PluginError) and cause.stderr)
 
 
