@@ -78,27 +78,27 @@ class AttachmentsInfo:
             self.problems.append(Finding(WARNING, "cache_lost", text, file=path))
 
 
-def attachments(here: AttachmentsInfo) -> Rows:
+def attachments(cache: AttachmentsInfo) -> Rows:
     """Return a row for each cached attachment."""
     names: Dict[str, List[str]] = {}
-    for attached in here.entries:
+    for attached in cache.entries:
         if attached.netns:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = inspect_paths(names)
     # Attachments share what was loaded once.
-    configs = {id(attached.config): attached.config for attached in here.entries}
+    configs = {id(attached.config): attached.config for attached in cache.entries}
     types = {key: types_of([plugin.network for plugin in config.plugins]) for key, config in configs.items()}
     rows = [
         dict(
             _row(attached, seen.get(attached.netns, Seen())),
-            state=here.states[attached.key],
+            state=cache.states[attached.key],
             plugins=types[id(attached.config)],
         )
-        for attached in here.entries
+        for attached in cache.entries
     ]
-    gone = {attached.key: row for attached, row in zip(here.entries, rows) if row["netns_state"] == "gone"}
+    gone = {attached.key: row for attached, row in zip(cache.entries, rows) if row["netns_state"] == "gone"}
     if gone:
-        here.problems += _find_hidden(here.cached, gone)
+        cache.problems += _find_hidden(cache.cached, gone)
     return rows
 
 
@@ -117,8 +117,8 @@ def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str
     for entry in entries:
         if entry.key is not None and homes.of(entry):
             ns = homes.namespace_of(entry)
-            there = ns is None or ns.link_named(entry.key.ifname) is not None
-            rows[entry.key].update(netns_state="hidden", interface=there)
+            interface = ns is None or ns.link_named(entry.key.ifname) is not None
+            rows[entry.key].update(netns_state="hidden", interface=interface)
     return []
 
 
@@ -161,7 +161,7 @@ def leases(
     every: List[Lease] = []
     problems: List[Finding] = []
     for data_dir, network in lease_stores(known):
-        found, wrong = stores.read_leases(data_dir, network)
-        every.extend(found)
+        reserved, wrong = stores.read_leases(data_dir, network)
+        every.extend(reserved)
         problems.extend(wrong)
     return [lease.row() for lease in every], pool_rows(networks, every), problems

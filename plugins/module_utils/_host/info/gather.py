@@ -53,12 +53,12 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
     files = attempt(lambda: scan_conf_dir(conf_dir), [], conf_dir) if needed else []
     nothing: Any = (None, [])
     if "conf" in wanted:
-        result["conf"], found = attempt(lambda: conf.conf(files, conf_dir, manifest), nothing)
-        problems.extend(found)
+        result["conf"], findings = attempt(lambda: conf.conf(files, conf_dir, manifest), nothing)
+        problems.extend(findings)
         result["aside"] = conf.aside(conf_dir, manifest)
     if "plugins" in wanted:
-        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers_of()), nothing)
-        problems.extend(found)
+        result["plugins"], findings = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers_of()), nothing)
+        problems.extend(findings)
     if wanted & {"attachments", "leases", "kernel", "garbage", "audit"}:
         # Imported late: these modules take long to compile and are not always needed.
         from ..attachments.store import HostStores
@@ -74,18 +74,18 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
             problems.extend(cache.problems)
         if "leases" in wanted:
             leases = attempt(lambda: attachments.leases(stores, networks, cache.entries), (None, None, []))
-            result["leases"], result["pools"], found = leases
-            problems.extend(found)
+            result["leases"], result["pools"], findings = leases
+            problems.extend(findings)
         if "kernel" in wanted:
             from .kernel import kernel
 
-            result["kernel"], found = attempt(lambda: kernel(cache.entries, params["cache_dir"]), nothing)
-            problems.extend(found)
+            result["kernel"], findings = attempt(lambda: kernel(cache.entries, params["cache_dir"]), nothing)
+            problems.extend(findings)
     if "garbage" in wanted:
         from .garbage import garbage
 
-        result["garbage"], found = garbage(conf_dir, params["bin_dirs"], stores)
-        problems.extend(found)
+        result["garbage"], findings = garbage(conf_dir, params["bin_dirs"], stores)
+        problems.extend(findings)
     if "audit" in wanted:
         from ..trials.audit import Audit
 

@@ -29,8 +29,8 @@ def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any],
     ]
     names = sorted(str(key[1]) for key in host if key[0] == "link")
     links = [{"name": name, "master": host["link", name].value["master"], **_interface(host, name)} for name in names]
-    found = {"links": links, "routes": _routes(host), "attachments": rows, "shared": drifts.shared_rows()}
-    return found, [Finding(WARNING, "rules_unreadable", text) for text in drifts.problems]
+    problems = [Finding(WARNING, "rules_unreadable", text) for text in drifts.problems]
+    return {"links": links, "routes": _routes(host), "attachments": rows, "shared": drifts.shared_rows()}, problems
 
 
 def _attachment(drift: Drift, host: State, inside: State) -> Dict[str, Any]:
