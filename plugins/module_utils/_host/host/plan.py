@@ -161,11 +161,11 @@ def results_of(plan: HostPlan, check_mode: bool) -> Result:
     for part in plan.parts:
         if part.section in results:
             continue
-        found = _ROWS[part.section](part.plan, check_mode) if part.plan is not None else {}
+        result = _ROWS[part.section](part.plan, check_mode) if part.plan is not None else {}
         steps = [step for other in plan.parts if other.section == part.section for step in other.steps]
         changed = any(step.step_class != FOREIGN and (check_mode or step.state == "done") for step in steps)
-        results[part.section] = dict(found, changed=changed, error=None)
-        problems.extend(found.get("problems", []))
+        results[part.section] = dict(result, changed=changed, error=None)
+        problems.extend(result.get("problems", []))
     for section, error in errors_of_sections(plan):
         results[section]["error"] = results[section]["error"] or {"code": error.code, "message": error.msg}
         problems.extend(error.facts.get("problems", []))
@@ -175,13 +175,13 @@ def results_of(plan: HostPlan, check_mode: bool) -> Result:
 
 def errors_of_sections(plan: HostPlan) -> List[Tuple[str, HostError]]:
     """Return every error, with the name of its section."""
-    found = [(part.section, part.error) for part in plan.parts if part.error is not None]
-    found += [("attachments", error) for error in plan.refused]
+    errors = [(part.section, part.error) for part in plan.parts if part.error is not None]
+    errors += [("attachments", error) for error in plan.refused]
     for part in plan.parts:
         for outcome in getattr(part.plan, "outcomes", []):
             if outcome.error is not None:
-                found.append((part.section, HostError(outcome.error["message"], outcome.error["code"])))
-    return found
+                errors.append((part.section, HostError(outcome.error["message"], outcome.error["code"])))
+    return errors
 
 
 def _about_runtimes(plan: Any, check_mode: bool) -> Result:

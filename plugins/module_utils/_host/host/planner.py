@@ -203,14 +203,14 @@ class HostPlanner:
         # Imported late, as all that only some sections need.
         from ..networks.difference import same_json
 
-        there: Dict[Optional[str], bytes] = {}
+        contents: Dict[Optional[str], bytes] = {}
         for file in reversed(view.conf_files(self._request.sections["networks"]["conf_dir"])):
-            there[file.network] = file.text or b""
+            contents[file.network] = file.text or b""
         wanted = self._request.sections["networks"]["networks"]
         return {
             str(given["name"])
             for given in wanted
-            if given["content"] is None or not same_json(there.get(given["name"]), given["content"].encode("utf-8"))
+            if given["content"] is None or not same_json(contents.get(given["name"]), given["content"].encode("utf-8"))
         }
 
     def _waiting(self, view: HostView, before: Sequence[Part]) -> Set[Key]:

@@ -68,9 +68,9 @@ class HostRequest:
             if options["timeout"] <= 0:
                 raise HostError("attachments.timeout must be more than 0 seconds", code="bad_timeout")
             self.attachments = parse_attachments(options["attachments"], self.refused if check_mode else None)
-        found = [*self._networks_in_use(), *self._namespaces_in_use(), *self._plugins_in_use()]
-        if found:
-            raise HostError("; ".join(found), code="contradiction")
+        contradictions = [*self._networks_in_use(), *self._namespaces_in_use(), *self._plugins_in_use()]
+        if contradictions:
+            raise HostError("; ".join(contradictions), code="contradiction")
 
     def state_of(self, section: str) -> str:
         """Return the option ``state`` of a section; a section without one is about what must exist."""
