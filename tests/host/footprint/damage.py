@@ -46,8 +46,7 @@ _OLD_QDISC, _OLD_CLASS, _NEW_ROUTE, _CREATE = 37, 41, 24, 0x400
 class Break(NamedTuple):
     """One way to break something: ``kind`` (of the object, and how), ``what`` in words, and the function ``do``.
 
-    ``in_place``: the repair must not need DEL and ADD. ``others``: rules of others go as well. ``last``: the site may
-    be another one afterwards.
+    ``in_place``: the repair must not need DEL and ADD. ``others``: rules of others go as well.
     """
 
     kind: str
@@ -162,6 +161,7 @@ class _Object:
             else "up": f"{ip} link set {name} {'down' if value['flags'] & _UP else 'up'}",
             "mtu": f"{ip} link set {name} mtu {value['mtu'] - 60}",
             "txqlen": f"{ip} link set {name} txqueuelen 77",
+            "addrgenmode": f"{ip} link set {name} addrgenmode {'none' if not value['genmode'] else 'eui64'}",
         }
         if value["alias"]:
             commands["alias"] = f"{ip} link set {name} alias broken"

@@ -135,6 +135,8 @@ def test_what_others_add_is_never_removed(attached, generation):
             "ip -n pwf-ctr route add 0.0.0.0/1 via 10.88.0.99",
             "route to 0.0.0.0/1 through 10.88.0.99 on eth0 was added",
         ),
+        ("ip -n pwf-ctr route add blackhole 128.0.0.0/1", "blackhole route to 128.0.0.0/1 was added"),
+        ("ip -n pwf-ctr route add 128.0.0.0/1 dev eth0", "route to 128.0.0.0/1 on eth0 was added"),
         (
             "ip -n pwf-ctr -6 route add 2000::/3 via fd00:88::99",
             "route to 2000::/3 through fd00:88::99 on eth0 was added",
@@ -154,6 +156,46 @@ def test_an_addition_that_does_harm_is_reported_and_left(attached, command, word
     failing = site.call(on_drift="fail")
     assert failing["failed"] and failing["code"] == "drifted"
     assert site.picture() == before
+
+
+def test_a_route_before_a_recorded_one(attached):
+    """IPv4 takes the first of equal ones. One that was put in its place comes behind, that of an address is told."""
+    site = attached("bridge")
+    sh("ip route replace 10.88.0.0/16 via 192.0.2.2")
+    result = site.run(on_drift="repair")
+    assert [step["class"] for step in result["actions"]] == ["disruptive"]
+    assert site.dead() == []
+    assert not site.run(check_mode=True, on_drift="fail").get("warnings")
+
+    move = f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}; ip address add 10.88.0.1/16 dev pwf-ext0"
+    sh(f"ip route delete 10.88.0.0/16 via 192.0.2.2; {move}")
+    site.run(on_drift="repair")
+    assert "route to 10.88.0.0/16 on pwf-ext0 was added" in " ".join(site.run(on_drift="repair")["warnings"])
+    sh("ip address delete 10.88.0.1/16 dev pwf-ext0")
+    assert not site.run(check_mode=True, on_drift="fail").get("warnings")
+    assert site.dead() == []
+
+
+@pytest.mark.parametrize("end", ["link set $(basename /sys/class/net/pwf0/brif/veth*)", "-n pwf-ctr link set eth0"])
+def test_a_pair_of_which_one_end_is_elsewhere_is_made_by_an_add(attached, end):
+    site = attached("bridge")
+    sh(f"ip {end} netns pwf-ext name moved")
+    assert [step["class"] for step in site.run(on_drift="repair")["actions"]] == ["disruptive"]
+    assert not site.run(check_mode=True, on_drift="fail").get("warnings")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        # By hand, which sets no broadcast address.
+        "for verb in delete add; do ip -n pwf-ctr address $verb 10.88.0.2/16 dev eth0; done",
+        "ip netns exec pwf-ctr sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
+    ],
+)
+def test_an_address_is_put_back_where_it_was_changed_or_refused(attached, command):
+    site = attached("bridge-dual-masq")
+    sh(command)
+    repair(site, targets_of(*site.containers))
 
 
 def test_a_rule_that_leads_the_packets_of_a_port_elsewhere_is_reported_and_left(attached):

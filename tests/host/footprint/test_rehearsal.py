@@ -7,6 +7,7 @@ their cache entries in /var/lib/cni, as a runtime leaves them.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -325,6 +326,17 @@ def test_rehearsals_are_remembered_until_the_container_dies(owned):
     sh("ip netns delete pwf-more")
     audit(site)
     assert len(list(MEMORY.iterdir())) == 1
+
+
+def test_a_default_route_that_multus_gave_to_another_network_is_not_put_back(owned):
+    """Multus takes it out of the cached result as well."""
+    site = owned("bridge-dual-masq", connect=False)
+    (entry,) = (CACHE / "results").glob("*-pwf-ctr-*")
+    cached = json.loads(entry.read_text())
+    cached["result"]["routes"] = [route for route in cached["result"]["routes"] if route["dst"] != "0.0.0.0/0"]
+    entry.write_text(json.dumps(cached))
+    sh("ip -n pwf-ctr route delete default; ip -n pwf-ctr -6 route delete default")
+    assert drift(audit(site)) == ["the route to ::/0 through fd00:88::1 on eth0 is gone"]
 
 
 def test_plugins_that_were_replaced_later_are_not_rehearsed(owned):

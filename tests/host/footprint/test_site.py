@@ -202,28 +202,6 @@ def test_a_deleted_bridge_comes_back_under_two_attachments(attached, generation)
     assert pictures.differences(before, site.picture()) == []
 
 
-@pytest.mark.parametrize("generation", BOTH)
-def test_a_lost_gateway_is_repaired(attached, generation):
-    site = attached("bridge", generation=generation)
-    before = site.picture()
-    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}")
-    repair(site, ["pwf-bridge"], ["pwf-bridge has drifted", "10.88.0.1/16"])
-    assert pictures.differences(before, site.picture()) == []
-
-
-@pytest.mark.parametrize("generation", BOTH)
-def test_forwarding_is_switched_on_again(attached, generation):
-    site = attached("bridge-dual-masq", generation=generation)
-    before = site.picture()
-    sh("echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv6/conf/all/forwarding")
-    repair(
-        site,
-        ["shared firewall rules and forwarding"],
-        ["shared firewall rules and forwarding has drifted", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"],
-    )
-    assert pictures.differences(before, site.picture()) == []
-
-
 def test_what_is_shared_is_not_repaired_without_leave(attached):
     """Without the class safe, a lost gateway stays lost, and is reported."""
     site = attached("bridge")

@@ -323,11 +323,9 @@ class AttachPlanner:
         from ..footprints.repair import why_not
 
         obstacle = why_not(drift)
-        message = f"{drift.target} has drifted: {drift.reason or summarize(drift.additions, False)}"
-        if drift.additions:
-            message += f"; {ADDED}"
-        if obstacle:
-            message += f"; it cannot be put back: {obstacle}"
+        parts = [drift.reason, f"it cannot be put back: {obstacle}" if obstacle else ""]
+        parts += [summarize(drift.additions, False), ADDED] if drift.additions else []
+        message = f"{drift.target} has drifted: {'; '.join(filter(None, parts))}"
         if self._settings.on_drift == "fail":
             remedy = "" if obstacle else "; set on_drift: repair to put it back"
             error = HostError(f"{message}{remedy}", code="drifted")

@@ -26,12 +26,12 @@ CHAIN_KEY_LENGTH = 5
 LINK = "link"
 MISPLACED = "misplaced"
 """The present value of a rule that is there, but on the other side of rules that it stood before or behind."""
+_REFUSALS: Dict[Any, str] = {6: "blackhole ", 7: "unreachable ", 8: "prohibit "}
 _PROMISC, _ALLMULTI = 0x100, 0x200
-_FLAGS = ((0x80, "ARP"), (_PROMISC, "promiscuous mode"), (_ALLMULTI, "reception of all multicast"))
+_FLAGS = ((0x80, "the flag NOARP"), (_PROMISC, "promiscuous mode"), (_ALLMULTI, "reception of all multicast"))
 _SETTINGS = (("mtu", "MTU"), ("mac", "MAC"), ("txqlen", "queue length"), ("alias", "alias"), ("group", "group"))
 # The kernel's routing rules for the tables local, main and default.
 _DEFAULT_RULES = (0, 32766, 32767)
-# Kinds that ports belong to.
 _MASTERS = ("bridge", "vrf")
 _MANY = 6
 # Plugins choose these names at random.
@@ -75,10 +75,6 @@ def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Need]:
     return []
 
 
-def _has_changed(_difference: Difference) -> List[str]:
-    return ["has changed"]
-
-
 def _has_another_value(difference: Difference) -> List[str]:
     return [f"is {difference.now}, want {difference.was}"]
 
@@ -97,7 +93,7 @@ class ObjectKind(NamedTuple):
     detail: Callable[[ObjectKey, Any], str] = lambda _key, _value: ""
     same: Callable[[str, Any, Any], bool] = _is_equal
     needs: Callable[[ObjectKey, Any], List[Need]] = _needs_link
-    changed: Callable[[Difference], List[str]] = _has_changed
+    changed: Callable[[Difference], List[str]] = lambda _difference: ["has changed"]
     in_kernel: bool = True
     removable: bool = False
 
@@ -120,8 +116,8 @@ def destination_of(key: ObjectKey) -> str:
 def _name_of_route(key: ObjectKey, value: Any) -> str:
     through = f" through {value['gw']}" if value.get("gw") else ""
     table = f" in table {key[2]}" if key[2] not in (MAIN_TABLE, LOCAL_TABLE) else ""
-    local = "local " if key[2] == LOCAL_TABLE else ""
-    return f"{local}route to {destination_of(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
+    what = "local " if key[2] == LOCAL_TABLE else _REFUSALS.get(key[6], "")
+    return f"{what}route to {destination_of(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
 
 
 def _name_of_routing_rule(_key: ObjectKey, value: Any) -> str:
@@ -193,7 +189,7 @@ def _changes_of_link(difference: Difference) -> List[str]:
         phrases.append("has other settings")
     if was["port"] != now["port"] and was["master"] == now["master"]:
         phrases.append(f"has other settings as a port of {was['master']}")
-    return phrases or _has_changed(difference)
+    return phrases or ["has changed"]
 
 
 # ---- the table

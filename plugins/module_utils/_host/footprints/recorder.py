@@ -18,7 +18,6 @@ from .footprint import SHARED, Footprint, Objects, Owner, SharedFootprints
 from .object_kinds import HOST, KINDS, LEASE, is_default_rule, rules_by_chain
 from .state import LeaseStore, Reading, read_stores
 
-_FORWARDING = "forwarding"
 _SWITCHES = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
 SWITCHES = tuple(_SWITCHES.values())
 """The global switches of forwarding, which also set what each interface does."""
@@ -130,12 +129,7 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, changed: O
             else:
                 start = defaults.get((kind, name)) if name else None
             # The global switch sets that of every interface.
-            if (
-                start is not None
-                and name
-                and start != value
-                and not (name == _FORWARDING and (switched or was is None))
-            ):
+            if name and start not in (None, value) and not (name == "forwarding" and (switched or was is None)):
                 changed[kind, interface, name] = KernelObject(value)
 
 

@@ -16,7 +16,7 @@ from ..errors import HostError
 from ..firewall.chains import TABLE, FoundChains
 from ..firewall.change import ChainRepair, change
 from ..host_routes import why_not_forward
-from ..kernel.links import STACKED, NotInPlace, can_make
+from ..kernel.links import MAKEABLE, STACKED, NotInPlace
 from ..kernel.objects import BY_KERNEL, CONF6, KernelObject, ObjectKey, State
 from ..kernel.sysctls import GLOBAL
 from ..kernel.writer import Writer
@@ -83,12 +83,14 @@ def _why_not_made(difference: Difference, lost: KernelObject, drift: Drift) -> s
         return f"{name} is gone, and only a new ADD can make it again"
     if not is_whole(lost.value):
         return f"{name} was there before the attachment"
-    space = [Netns(difference.space, wanted.identity)]
-    present = links() if difference.space == HOST else visit(space, links).get(difference.space, {})
+    inside = visit([Netns(drift.netns, wanted.identity)], links).get(drift.netns, {}) if drift.netns else {}
+    present, opposite = (links(), inside) if difference.space == HOST else (inside, links())
     renamed = present.get(lost.ifindex)
     if renamed is not None and renamed.kind == kind:
         return ""
-    if not can_make(kind):
+    if kind == "veth" and lost.peer[0] in opposite:
+        return f"{name} has left for another namespace"
+    if kind not in MAKEABLE:
         return f"{name} was a {kind or 'physical'} device"
     if kind in STACKED:
         return _why_not_stacked(lost, wanted)
@@ -306,7 +308,8 @@ def _by_space(differences: Sequence[Difference]) -> Dict[str, List[Difference]]:
 
 
 def _context(reading: Reading, space: str, recorded: State) -> State:
-    """Return what is *recorded*, and the present interfaces without those that have a recorded index: renamed ones."""
+    """Return what is *recorded*, and the present routes and interfaces, without those of a recorded index: renamed."""
     indexes = {link.ifindex for key, link in recorded.items() if key[0] == "link"}
-    present = reading.spaces.get(space, {}).items()
-    return {**{key: link for key, link in present if key[0] == "link" and link.ifindex not in indexes}, **recorded}
+    present = {key: entry for key, entry in reading.spaces.get(space, {}).items() if key[0] in ("link", "route")}
+    kept = {key: entry for key, entry in present.items() if key[0] == "route" or entry.ifindex not in indexes}
+    return {**kept, **recorded}

@@ -248,6 +248,7 @@ def compare(reading: Reading, drift: Drift) -> None:
         if drift.source != DEDUCED:
             differences += _added_rules(reading, footprint)
             differences += _harmful(reading, netns, footprint.inside, default_routes=True)
+    differences += _before_ours(reading.spaces.get(HOST, {}), footprint.host)
     drift.differences = [*differences, *_harmful(reading, HOST, footprint.host, default_routes=False)]
     if drift.lost:
         # Imported late: needed only if something has drifted.
@@ -328,15 +329,24 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
             continue
         if key[0] == "addr" and str(key[1]) in mine:
             added, prefix = str(key[2]), int(key[3])
-            for net, length in mine[str(key[1])]:
-                if is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)):
-                    yield Difference(space, key, None, present.value, True)
-                    break
-        elif default_routes and key[0] == "route" and (key[2], key[6]) == (MAIN_TABLE, UNICAST) and key[1] in best:
+            nets = mine[str(key[1])]
+            if any(is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)) for net, length in nets):
+                yield Difference(space, key, None, present.value, True)
+        elif default_routes and key[0] == "route" and key[2] == MAIN_TABLE and key[1] in best:
             metric, gateway = best[key[1]]
             # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
-            elsewhere = ("link", key[7]) in objects and present.value["gw"] not in ("", gateway)
+            elsewhere = key[6] != UNICAST or (("link", key[7]) in objects and present.value["gw"] != gateway)
             # Half of all addresses, or of IPv6 those of the Internet.
             broad = int(str(key[3]).rpartition("/")[2]) <= (1 if key[1] == socket.AF_INET else 3)
-            if (key[3] == "default/0" and int(key[5]) < metric) or (elsewhere and broad):
+            if int(key[5]) < metric if key[3] == "default/0" else elsewhere and broad:
                 yield Difference(space, key, None, present.value, True)
+
+
+def _before_ours(state: State, objects: Objects) -> Iterator[Difference]:
+    """Yield the host's routes that IPv4 packets take instead of recorded ones of the same rank: the first counts."""
+    ours = {key[:6] for key in objects if key[:3] == ("route", socket.AF_INET, MAIN_TABLE) and key in state}
+    for key, present in state.items():
+        if key in objects:
+            ours.discard(key[:6])
+        elif key[:6] in ours:
+            yield Difference(HOST, key, None, present.value, True)

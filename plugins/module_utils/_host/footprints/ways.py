@@ -8,7 +8,7 @@ import socket
 from typing import Collection, Iterator, List, Mapping, Optional, Sequence
 
 from ..firewall.chains import CHAIN, FoundChains
-from ..kernel.objects import ObjectKey, State
+from ..kernel.objects import ObjectKey, State, has_rival
 from ..netlink import UP
 from .object_kinds import LINK, Difference, is_whole
 
@@ -61,8 +61,8 @@ def _other_route(state: State, difference: Difference) -> Iterator[str]:
         for key, route in state.items()
         if key[0] == "route" and (*key[:5], key[6]) == (*difference.key[:5], difference.key[6])
     )
-    # Of equal routes, IPv4 takes the first, and IPv6 all.
-    least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET)
+    # Of equal routes, IPv4 takes the first, which the lost one becomes only before a rival, and IPv6 all.
+    least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET and not has_rival(state, difference.key))
     if others and others[0][0] >= least and others[0][1:] != (difference.key[7], difference.was.get("gw")):
         yield f"packets go through {others[0][2] or others[0][1]}"
 

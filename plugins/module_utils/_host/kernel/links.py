@@ -14,8 +14,8 @@ from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack
 from ..netlink import Dumps
 from ..netns import Netns, apart, enter_host
 from ..paths import OWN_NETNS, THREAD_NETNS
-from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
-from .sysctls import announced
+from .objects import CONF6, FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
+from .sysctls import announced, write_interface
 
 _NEW_LINK, _DELETE_LINK = 16, 17
 _NAME, _LOWER, _NETNS_FD, _NEW_IFINDEX = 3, 5, 28, 49
@@ -30,6 +30,8 @@ _SIMPLE = ("bridge", "ifb", "dummy", "vrf")
 STACKED = ("macvlan", "ipvlan", "vlan")
 """Kinds that need a lower device."""
 _PAIRED = ("veth", *STACKED)
+MAKEABLE = (*_SIMPLE, *_PAIRED)
+"""Kinds of which a lost interface can be made again with its index."""
 # Counts of a macvlan's addresses cannot be set.
 _NOT_SET = {"macvlan": (3, 4, 5, 6, 8)}
 
@@ -56,11 +58,6 @@ def sendable_settings(kind: str, data: Mapping[int, bytes], now: bytes = b"") ->
     flags = _FLAGS_AND_MASK.unpack(told)[0]
     present = _FLAGS_AND_MASK.unpack(now)[0] if len(now) == _FLAGS_AND_MASK.size else _REORDER_HEADERS
     return {_VLAN_FLAGS: _FLAGS_AND_MASK.pack(flags, flags | present)}
-
-
-def can_make(kind: str) -> bool:
-    """Tell whether a lost interface of that kind can be made again with its index."""
-    return kind in _SIMPLE or kind in _PAIRED
 
 
 class Place:
@@ -141,6 +138,8 @@ def put_link(place: Place, key: ObjectKey, wanted: KernelObject, now: Optional[M
         # The kernel has chosen it, if it was not known.
         place.indexes[name] = wanted.ifindex or socket.if_nametoindex(name)
         return
+    if value["genmode"] != present.get("genmode", value["genmode"]):
+        write_interface(CONF6, name, "addr_gen_mode", value["genmode"])
     port = present.get("port"), present.get("master")
     if value["port"] and (value["port"], value["master"]) != port:
         settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT)

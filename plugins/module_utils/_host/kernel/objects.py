@@ -109,6 +109,12 @@ def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
     return setting == "mac" and link["kind"] in (("veth", "bridge", "ipvlan") if space == "" else ("ipvlan",))
 
 
+def has_rival(state: State, key: ObjectKey) -> bool:
+    """Tell whether somebody else has made a route of the rank of a lost one. The kernel makes several for addresses."""
+    others = (other for other, there in state.items() if other[0] == "route" and there.value["proto"] != BY_KERNEL)
+    return key[1] == socket.AF_INET and any(other != key and other[:6] == key[:6] for other in others)
+
+
 def read_objects() -> State:
     """Return the state of the namespace that this thread is in. Raises HostError ``kernel_unreadable``."""
     with Dumps() as dumps:
@@ -127,16 +133,13 @@ class _Reading:
         self._read_neighbours()
         self._read_traffic_control()
 
-    def _dump(self, kind: Tuple[int, int], payload: bytes) -> List[bytes]:
-        return self._dumps.dump(*kind, payload)
-
     def _name(self, index: int) -> str:
         return self._names.get(index, "")
 
     # ---- interfaces
 
     def _read_links(self) -> None:
-        links = [(raw, attributes_in(raw, LINK.size)) for raw in self._dump(_LINKS, _link_request(0))]
+        links = [(raw, attributes_in(raw, LINK.size)) for raw in self._dumps.dump(*_LINKS, _link_request(0))]
         self._names = {LINK.unpack_from(raw)[2]: decode_text(parts.get(3)) for raw, parts in links}
         bridges = False
         for raw, parts in links:
@@ -170,7 +173,7 @@ class _Reading:
             self._read_vlans()
 
     def _read_vlans(self) -> None:
-        for raw in self._dump(_LINKS, _link_request(socket.AF_BRIDGE)):
+        for raw in self._dumps.dump(*_LINKS, _link_request(socket.AF_BRIDGE)):
             index = LINK.unpack_from(raw)[2]
             spec, begin = attributes_in(raw, LINK.size).get(26, b""), 0
             while len(spec) - begin >= _ATTRIBUTE.size:
@@ -186,7 +189,7 @@ class _Reading:
     # ---- addresses and routes
 
     def _read_addresses(self) -> None:
-        for raw in self._dump(_ADDRESSES, ADDRESS.pack(0, 0, 0, 0, 0)):
+        for raw in self._dumps.dump(*_ADDRESSES, ADDRESS.pack(0, 0, 0, 0, 0)):
             family, prefix, flags, scope, index = ADDRESS.unpack_from(raw)
             parts = attributes_in(raw, ADDRESS.size)
             flags = number_in(parts.get(8)) or flags
@@ -195,17 +198,17 @@ class _Reading:
             derived = parts.get(11) == _ADDRESS_BY_KERNEL or (11 not in parts and local.startswith("fe80:"))
             # From a DHCP server or a router: it has a lifetime.
             derived = derived or not flags & _PERMANENT
+            # "ip address add" sets no broadcast address, and nothing needs one.
             value = {
                 "flags": flags & _ADDRESS_FLAGS,
                 "scope": scope,
                 "peer": far if far != local else "",
                 "metric": number_in(parts.get(9)),
-                "broadcast": _text(family, parts.get(4)),
             }
             self.state["addr", self._name(index), local, prefix] = KernelObject(value, raw, index, derived=derived)
 
     def _read_routes(self) -> None:
-        for raw in self._dump(_ROUTES, ROUTE.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
+        for raw in self._dumps.dump(*_ROUTES, ROUTE.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
             family, length, _source, tos, table, protocol, scope, kind, flags = ROUTE.unpack_from(raw)
             parts = attributes_in(raw, ROUTE.size)
             if flags & _CACHED:
@@ -249,7 +252,7 @@ class _Reading:
 
     def _read_rules(self) -> None:
         for family in (socket.AF_INET, socket.AF_INET6):
-            for raw in self._dump(_RULES, bytes([family]) + bytes(ROUTING_RULE_SIZE - 1)):
+            for raw in self._dumps.dump(*_RULES, bytes([family]) + bytes(ROUTING_RULE_SIZE - 1)):
                 parts = attributes_in(raw, ROUTING_RULE_SIZE)
                 match = ",".join(
                     f"{kind}={value.hex()}" for kind, value in sorted(parts.items()) if kind not in (6, 18)
@@ -263,7 +266,7 @@ class _Reading:
     def _read_neighbours(self) -> None:
         own = {link.value["mac"] for key, link in self.state.items() if key[0] == "link"}
         for family, asked in ((0, 0), (0, _PROXY), (socket.AF_BRIDGE, 0)):
-            for raw in self._dump(_NEIGHBOURS, NEIGHBOUR.pack(family, 0, 0, asked, 0)):
+            for raw in self._dumps.dump(*_NEIGHBOURS, NEIGHBOUR.pack(family, 0, 0, asked, 0)):
                 kind, index, known, flags, _type = NEIGHBOUR.unpack_from(raw)
                 parts, name = attributes_in(raw, NEIGHBOUR.size), self._name(index)
                 mac = parts.get(2, b"")
@@ -280,7 +283,7 @@ class _Reading:
 
     def _read_traffic_control(self) -> None:
         # One dump for all: one for a single interface costs as much.
-        for raw in self._dump(_QDISCS, TRAFFIC.pack(0, 0, 0, 0, 0)):
+        for raw in self._dumps.dump(*_QDISCS, TRAFFIC.pack(0, 0, 0, 0, 0)):
             _family, index, handle, parent, _info = TRAFFIC.unpack_from(raw)
             if not handle or index not in self._names:
                 continue
@@ -294,14 +297,14 @@ class _Reading:
                 self._read_classes(name, index)
 
     def _read_classes(self, name: str, index: int) -> None:
-        for raw in self._dump(_CLASSES, TRAFFIC.pack(0, index, 0, 0, 0)):
+        for raw in self._dumps.dump(*_CLASSES, TRAFFIC.pack(0, index, 0, 0, 0)):
             _family, _index, handle, parent, _info = TRAFFIC.unpack_from(raw)
             parts = attributes_in(raw, TRAFFIC.size)
             value = {"kind": decode_text(parts.get(1)), "options": parts.get(2, b"").hex()}
             self.state["class", name, parent, handle] = KernelObject(value, raw, index)
 
     def _read_filters(self, name: str, index: int, parent: int, derived: bool) -> None:
-        for raw in self._dump(_FILTERS, TRAFFIC.pack(0, index, 0, parent, 0)):
+        for raw in self._dumps.dump(*_FILTERS, TRAFFIC.pack(0, index, 0, parent, 0)):
             _family, _index, handle, above, info = TRAFFIC.unpack_from(raw)
             parts = attributes_in(raw, TRAFFIC.size)
             kind, options = decode_text(parts.get(1)), attributes_in(parts.get(2, b""))

@@ -27,18 +27,12 @@ keep_addr_on_down router_solicitation_max_interval seg6_enabled seg6_require_hma
 disable_policy accept_ra_rt_info_min_plen ndisc_tclass rpl_seg_enabled ra_defrtr_metric ioam6_enabled ioam6_id
 ioam6_id_wide ndisc_evict_nocarrier accept_untracked_na accept_ra_min_lft"""
 # The kernel tells these in another unit than their file, or follows something else with them.
-_NOT_COMPARED = (
-    "mtu",
-    "router_probe_interval",
-    "router_solicitation_delay",
-    "router_solicitation_interval",
-    "router_solicitation_max_interval",
-    "stable_secret",
-    "ioam6_id_wide",
-)
+_NOT_COMPARED = """mtu router_probe_interval router_solicitation_delay router_solicitation_interval
+router_solicitation_max_interval stable_secret ioam6_id_wide"""
 _FAMILIES = {CONF4: ("ipv4", _NAMES4.split()), CONF6: ("ipv6", _NAMES6.split())}
 _COMPARED = {
-    kind: ["" if name in _NOT_COMPARED else name for name in names] for kind, (_family, names) in _FAMILIES.items()
+    kind: ["" if name in _NOT_COMPARED.split() else name for name in names]
+    for kind, (_family, names) in _FAMILIES.items()
 }
 GLOBAL = "sysctl"
 # "neigh" and the other directories of "conf" are those of interfaces. What a new interface starts with says nothing

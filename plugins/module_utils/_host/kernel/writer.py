@@ -26,6 +26,7 @@ from .objects import (
     KernelObject,
     ObjectKey,
     State,
+    has_rival,
 )
 
 _REPLACE, _APPEND = 0x100, 0x800
@@ -38,16 +39,13 @@ _NEW_TRAFFIC = {"qdisc": 36, "class": 40, "filter": 44}
 _TENTATIVE, _NODAD = 0x48, 0x02
 _OWN_VLAN = pack_attribute(0, struct.pack("=H", 2))
 
-Present = Optional[Any]
-"""The present value of an object, None if it is gone."""
-
 
 class Writer(Place):
     """Puts objects back in the namespace that this thread is in. Use it as a context manager."""
 
     def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
         super().__init__(space, recorded, namespaces)
-        self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Present], None]] = {
+        self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Optional[Any]], None]] = {
             "vlan": self._put_vlan,
             "addr": self._put_address,
             "neigh": self._put_neighbour,
@@ -65,7 +63,7 @@ class Writer(Place):
     def __exit__(self, *_exception: object) -> None:
         self.dumps.close()
 
-    def put(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+    def put(self, key: ObjectKey, wanted: KernelObject, now: Optional[Any]) -> None:
         """Put one object back. Raises OSError if the kernel refuses it, links.NotInPlace if it cannot be put back."""
         kind = str(key[0])
         if kind == "link":
@@ -82,7 +80,7 @@ class Writer(Place):
         request, size, left_out = _REMOVALS[str(key[0])]
         self.dumps.change(request, present.raw[:size] + pack_kept(present.raw, size, left_out))
 
-    def _put_vlan(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+    def _put_vlan(self, key: ObjectKey, wanted: KernelObject, _now: Optional[Any]) -> None:
         name = str(key[1])
         link = self.recorded.get(self.space, {}).get(("link", name))
         # That of a bridge itself is refused without this.
@@ -90,15 +88,18 @@ class Writer(Place):
         head = LINK.pack(7, 0, self.index(name), 0, 0)
         self.dumps.change(_SET_LINK, head + pack_nested(26, own + wanted.raw))
 
-    def _put_address(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+    def _put_address(self, key: ObjectKey, wanted: KernelObject, _now: Optional[Any]) -> None:
         family, prefix, flags, scope, _index = ADDRESS.unpack_from(wanted.raw)
         lasting = (number_in(attributes_in(wanted.raw, ADDRESS.size).get(8)) or flags) & ~_TENTATIVE
         lasting |= _NODAD if family == 10 else 0
+        if family == 10 and self.space:
+            # As an ADD does in a container: otherwise, the interface takes none.
+            sysctls.write_interface(CONF6, str(key[1]), "disable_ipv6", 0)
         head = ADDRESS.pack(family, prefix, lasting & 0xFF, scope, self.index(str(key[1])))
         body = pack_kept(wanted.raw, ADDRESS.size, (6, 8), {8: struct.pack("=I", lasting)})
         self.dumps.change(_NEW_ADDRESS, head + body, CREATE | _REPLACE)
 
-    def _put_route(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+    def _put_route(self, key: ObjectKey, wanted: KernelObject, now: Optional[Any]) -> None:
         fields = list(ROUTE.unpack_from(wanted.raw))
         # Only "onlink" is set. The kernel found out the others.
         fields[8] &= 4
@@ -106,28 +107,28 @@ class Writer(Place):
         replaced = {4: struct.pack("=I", self.index(str(key[7])))} if 4 in attributes else {}
         if 9 in attributes:
             replaced[9] = b"".join(self._hop(*hop) for hop in wanted.value["hops"])
-        # To replace would take away the same route over another interface. IPv4 has several by APPEND, IPv6 by metric.
-        how = _REPLACE if now is not None else _APPEND if fields[0] == 2 else EXCLUSIVE
+        # To replace takes away that of another interface. IPv4 uses the first, and APPEND makes the last; IPv6 has one.
+        how = EXCLUSIVE if fields[0] != 2 else 0 if has_rival(self.recorded[self.space], key) else _APPEND
         # The kernel tells what a nexthop object (30) contains, too, and takes only either.
         body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26, 30), replaced)
-        self.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
+        self.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | (how if now is None else _REPLACE))
 
     def _hop(self, name: str, weight: int, flags: int, attributes: str) -> bytes:
         body = bytes.fromhex(attributes)
         return struct.pack("=HBBi", 8 + len(body), flags, weight, self.index(name)) + body
 
-    def _put_rule(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+    def _put_rule(self, key: ObjectKey, wanted: KernelObject, _now: Optional[Any]) -> None:
         # The kernel does not tell the priority 0, and chooses another one where none is asked for.
         priority = {6: struct.pack("=I", key[2])}
         body = wanted.raw[:ROUTING_RULE_SIZE] + pack_kept(wanted.raw, ROUTING_RULE_SIZE, (18,), priority)
         self.dumps.change(_NEW_RULE, body, CREATE | EXCLUSIVE)
 
-    def _put_neighbour(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+    def _put_neighbour(self, key: ObjectKey, wanted: KernelObject, _now: Optional[Any]) -> None:
         family, _index, state, flags, kind = NEIGHBOUR.unpack_from(wanted.raw)
         head = NEIGHBOUR.pack(family, self.index(str(key[1])), state, flags, kind)
         self.dumps.change(_NEW_NEIGHBOUR, head + pack_kept(wanted.raw, NEIGHBOUR.size, (3, 4, 9)), CREATE | _REPLACE)
 
-    def _put_traffic(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+    def _put_traffic(self, key: ObjectKey, wanted: KernelObject, now: Optional[Any]) -> None:
         kind = str(key[0])
         if kind == "class" and wanted.value["kind"] == "tbf":
             # It comes with its queueing discipline.

@@ -21,7 +21,7 @@ from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.kernel import attributes_in
-from ..addresses import result_addresses
+from ..addresses import objects_in, result_addresses
 from ..attachments.attached import Attached
 from ..attachments.drift import Present
 from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_of_tuning, sysctls_set_by
@@ -33,7 +33,7 @@ from ..firewall.chains import FoundChains
 from ..firewall.kinds import is_in_firewalld
 from ..footprints.attribution import Attribution
 from ..footprints.footprint import Objects, Owner, key_of, objects_of, rows_of
-from ..footprints.object_kinds import HOST, LEASE, rules_by_chain
+from ..footprints.object_kinds import HOST, LEASE, destination_of, rules_by_chain
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
@@ -295,20 +295,25 @@ class Rehearsal:
             order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise HostError(f"the rehearsal cannot be read: {error}", code="not_rehearsed") from error
-        if not self._is_new and sorted(result_addresses(result)) != sorted(self._attached.ips):
+        cached = result if self._is_new else self._attached.result or {}
+        if sorted(result_addresses(result)) != sorted(result_addresses(cached)):
             raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")
-        real = RealNames(
-            result, result if self._is_new else self._attached.result or {}, self._stores, self._surroundings.parents
-        )
+        real = RealNames(result, cached, self._stores, self._surroundings.parents)
         rehearsed = Rehearsed(
             {owner: real.objects(objects) for owner, objects in owned.items()},
-            real.objects(inside),
+            real.objects(_without_moved(inside, result, cached)),
             {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()},
         )
         rehearsed.macs, rehearsed.partly = list(real.macs), self.partly
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
             rehearsed.device = self._attached.key.ifname
         return rehearsed
+
+
+def _without_moved(inside: Objects, made: Mapping[str, Any], cached: Mapping[str, Any]) -> Objects:
+    """Leave out routes that are no longer in the cached result: Multus gives the default to another network."""
+    now, then = ({route.get("dst") for route in objects_in(result.get("routes"))} for result in (cached, made))
+    return {key: entry for key, entry in inside.items() if key[0] != "route" or destination_of(key) not in then - now}
 
 
 def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:

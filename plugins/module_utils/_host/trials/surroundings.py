@@ -34,9 +34,9 @@ class Surroundings:
 
     def find(self, plugin: Dict[str, Any]) -> None:
         """Find what *plugin* builds on."""
-        bridge = bridge_of(plugin)
-        if bridge:
-            self._find_bridge(bridge)
+        bridge = self._host.get(("link", bridge_of(plugin)))
+        if bridge is not None and bridge.value["kind"] == "bridge":
+            self.bridges[bridge_of(plugin)] = bridge
         name = lower_of(plugin, self._find_default)
         if name:
             parent = self._host.get(("link", name))
@@ -48,19 +48,8 @@ class Surroundings:
         self._default = str(min(ways_out)[-1]) if ways_out else ""
         return self._default
 
-    def _find_bridge(self, name: str) -> None:
-        bridge = self._host.get(("link", name))
-        if bridge is not None and bridge.value["kind"] == "bridge":
-            self.bridges[name] = bridge
-
     def make(self) -> None:
-        """Make them in this thread's namespace."""
-        self._make_parents()
-        # If an ADD needs them to be up, or to have addresses, it sets that, and the rehearsal shows it.
-        make_bridges(self.bridges)
-
-    def _make_parents(self) -> None:
-        """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
+        """Make them in this thread's namespace, each device as a veth: it has a carrier, and takes macvlans."""
         with Dumps() as dumps:
             dumps.change(16, LINK.pack(0, 0, 1, 1, 1))
             for number, (name, mtu) in enumerate(self.parents.items()):
@@ -74,6 +63,8 @@ class Surroundings:
                 if name == self._default:
                     route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
+        # If an ADD needs them to be up, or to have addresses, it sets that, and the rehearsal shows it.
+        make_bridges(self.bridges)
 
 
 def make_bridges(bridges: Mapping[str, KernelObject]) -> None:

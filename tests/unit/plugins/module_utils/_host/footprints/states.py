@@ -22,7 +22,7 @@ def route(gateway="", protocol=3, source=""):
 
 
 def address():
-    return KernelObject({"flags": 0, "scope": 0, "peer": "", "metric": 0, "broadcast": ""})
+    return KernelObject({"flags": 0, "scope": 0, "peer": "", "metric": 0})
 
 
 DEFAULT = ("route", 2, 254, "default/0", 0, 0, 1, "eth0")

@@ -43,15 +43,16 @@ def test_a_port_is_not_taken_from_another_vlan(was, now, other, told):
     [
         (2, 100, "10.0.0.9", ["packets go through 10.0.0.9"]),
         (2, 100, "", ["packets go through eth1"]),
-        # The lost one would be behind it.
-        (2, 50, "10.0.0.9", []),
+        (2, 50, "10.0.0.9", ["packets go through 10.0.0.9"]),
+        # The lost one would be behind that of an address.
+        (2, 50, "", []),
         (2, 20, "10.0.0.9", []),
         (10, 50, "fd00::9", ["packets go through fd00::9"]),
         (10, 20, "fd00::9", []),
     ],
 )
 def test_another_route_to_the_same_destination(family, metric, gateway, told):
-    other = ("route", family, 254, "default/0", 0, metric, 1, "eth1"), route(gateway).value
+    other = ("route", family, 254, "default/0", 0, metric, 1, "eth1"), route(gateway, 3 if gateway else 2).value
     lost, elsewhere = ("route", family, 254, "default/0", 0, 50, 1, "eth0"), ("route", family, 100, *other[0][3:])
     assert of(lost, route("10.0.0.1").value, None, other, (elsewhere, route("10.0.0.7").value)) == told
 

@@ -15,10 +15,10 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import other_end
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
+    MAKEABLE,
     NotInPlace,
     Place,
     _other_end,
-    can_make,
     sendable_settings,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import (
@@ -167,7 +167,7 @@ def test_every_object_is_put_back(spaces):
     tried = set()
     for space, objects in recorded.items():
         for key, there in objects.items():
-            made = key[0] != "link" or (key[1] != "lo" and can_make(there.value["kind"]))
+            made = key[0] != "link" or (key[1] != "lo" and there.value["kind"] in MAKEABLE)
             # The kernel's own routing rules are not deleted here: without them there is no network to read.
             default = key[0] == "rule" and key[2] in (0, 32766, 32767)
             if key[0] in (*DELETE, "route", "rule") and not there.derived and made and not default:
