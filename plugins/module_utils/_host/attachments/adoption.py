@@ -49,15 +49,15 @@ def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
     plugins = [(network, plugin.network) for plugin in config.plugins]
     ipams = [object_of(plugin, "ipam") for _name, plugin in plugins]
     ipams.append({"ranges": wanted.capability_args.get("ipRanges")})
-    ranges = [one for ipam in ipams for one in ranges_of(ipam)]
-    found = set()
+    ranges = [ip_range for ipam in ipams for ip_range in ranges_of(ipam)]
+    addresses = set()
     for data_dir, name in leases.lease_stores(plugins):
         for lease in leases.read_leases(data_dir, name)[0] if name == network else ():
             # Old releases of host-local do not write the interface's name.
             own = lease.container_id == container_id and lease.ifname in ("", ifname)
-            if own and any(ip_of(lease.ip) in one.subnet for one in ranges):
-                found.add(packed(lease.ip))
-    return found
+            if own and any(ip_of(lease.ip) in ip_range.subnet for ip_range in ranges):
+                addresses.add(packed(lease.ip))
+    return addresses
 
 
 def _result(

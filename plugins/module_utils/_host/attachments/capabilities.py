@@ -98,10 +98,10 @@ def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) ->
             yield _Port(number, text_of(entry, "protocol").lower(), packed(address), key, target)
 
 
-def _covers(one: bytes, other: bytes) -> bool:
-    """Tell whether a mapping for the address *one* takes packets for *other*."""
+def _covers(address: bytes, other: bytes) -> bool:
+    """Tell whether a mapping for *address* takes packets for *other*."""
     # The unspecified address stands for all addresses of its family.
-    return not one or one == other or (one[:1] == other[:1] and not any(one[1:]))
+    return not address or address == other or (address[:1] == other[:1] and not any(address[1:]))
 
 
 def _ports_of_others(cache_dir: str, known: Set[Key]) -> Iterator[_Port]:

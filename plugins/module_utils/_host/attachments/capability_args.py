@@ -48,13 +48,12 @@ def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: 
     """Raise HostError ``bad_capability_args`` if ranges overlap those of the network, which host-local refuses."""
     given = ranges_of({"ranges": arguments.get("ipRanges")})
     for plugin in config.plugins:
-        ipam = object_of(plugin.network, "ipam")
-        configured = ranges_of(ipam) if plugin.capabilities.get("ipRanges") else []
-        for one in given:
+        configured = ranges_of(object_of(plugin.network, "ipam")) if plugin.capabilities.get("ipRanges") else []
+        for ip_range in given:
             for other in configured:
-                if one.overlaps(other):
-                    text = f"{what}: ipRanges: {one.text} overlaps {other.text}, which is a range of the network itself"
-                    raise HostError(text, code="bad_capability_args")
+                if ip_range.overlaps(other):
+                    text = f"{what}: ipRanges: {ip_range.text} overlaps {other.text}, which is a range of the "
+                    raise HostError(f"{text}network itself", code="bad_capability_args")
 
 
 def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
@@ -76,8 +75,8 @@ def _check(capability: str, value: Any, where: str) -> None:
 
 
 def _refuse(where: str, expected: str, value: Any, advice: str = "") -> None:
-    found = {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or json.dumps(value)[:80]
-    raise Unsound(f"{where}: expected {expected}, found {found}{advice}")
+    description = {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or json.dumps(value)[:80]
+    raise Unsound(f"{where}: expected {expected}, found {description}{advice}")
 
 
 def _number(lowest: int, highest: int, value: Any, where: str) -> None:
@@ -156,51 +155,52 @@ def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, w
     if not isinstance(value, dict):
         _refuse(where, "a mapping", value)
     names = {name.lower(): name for name in members}
-    found: Dict[str, Any] = {}
+    by_name: Dict[str, Any] = {}
     for key, entry in value.items():
         # As in Go; containerd writes HostPort.
         name = names.get(str(key).lower())
         if name is None:
             # Plugins would ignore it, and leave a port open on all addresses or a container without its limit.
             raise Unsound(f"{where}: unknown key {json.dumps(key)[:80]}; known keys: {', '.join(members)}")
-        if name in found:
+        if name in by_name:
             raise Unsound(f"{where}: {name} is given twice")
         if entry is not None:
             members[name](entry, f"{where}.{key}")
-            found[name] = entry
+            by_name[name] = entry
     for key in required:
-        if key not in found:
+        if key not in by_name:
             raise Unsound(f"{where}: {key} is missing")
-    return found
+    return by_name
 
 
 def _bandwidth(value: Any, where: str) -> None:
     rate, burst, subnets = partial(_number, 0, 2**64 - 1), partial(_number, 0, _LARGEST_BURST), partial(_list, _subnet)
     members = {"ingressRate": rate, "ingressBurst": burst, "egressRate": rate, "egressBurst": burst}
-    found = _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
+    bandwidth = _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
     for way in ("ingress", "egress"):
-        if bool(found.get(f"{way}Rate")) != bool(found.get(f"{way}Burst")):
+        if bool(bandwidth.get(f"{way}Rate")) != bool(bandwidth.get(f"{way}Burst")):
             raise Unsound(f"{where}: {way}Rate and {way}Burst go together; set both (greater than 0) or neither")
 
 
 def _ip_ranges(value: Any, where: str) -> None:
     _list(partial(_list, partial(_object, ("subnet",), _RANGE)), value, where)
-    found: List[Tuple[str, Range]] = []
+    ranges: List[Tuple[str, Range]] = []
     for index, entries in enumerate(value):
         if not entries:
             _refuse(f"{where}[{index}]", "at least one range", entries)
-        first = len(found)
+        first = len(ranges)
         for at, entry in enumerate(entries):
             place = f"{where}[{index}][{at}]"
-            found.append((place, _range(_object((), _RANGE, entry, place), place)))
-        if len({one.subnet.version for _where, one in found[first:]}) > 1:
+            ranges.append((place, _range(_object((), _RANGE, entry, place), place)))
+        if len({ip_range.subnet.version for _where, ip_range in ranges[first:]}) > 1:
             raise Unsound(
                 f"{where}[{index}]: the ranges of a set must have one address family; give each family its own set"
             )
-    for at, (place, one) in enumerate(found):
-        for other_place, other in found[:at]:
-            if one.overlaps(other):
-                raise Unsound(f"{place}: {one.text} overlaps {other.text} of {other_place}, which host-local refuses")
+    for at, (place, ip_range) in enumerate(ranges):
+        for other_place, other in ranges[:at]:
+            if ip_range.overlaps(other):
+                text = f"{place}: {ip_range.text} overlaps {other.text} of {other_place}"
+                raise Unsound(f"{text}, which host-local refuses")
 
 
 def _range(entry: Mapping[str, Any], where: str) -> Range:
@@ -214,10 +214,10 @@ def _range(entry: Mapping[str, Any], where: str) -> Range:
         ip = ip_of(entry.get(key) or "")
         if ip and ip not in whole.subnet:
             raise Unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
-    one = range_of(entry)
-    if one is None:
+    ip_range = range_of(entry)
+    if ip_range is None:
         raise Unsound(f"{where}: rangeEnd {entry.get('rangeEnd')} is before the start of the range")
-    return one
+    return ip_range
 
 
 _PORT = partial(_number, 1, 65535)

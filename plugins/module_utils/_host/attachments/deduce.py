@@ -38,9 +38,9 @@ def made_rules(attached: Attached) -> List[str]:
     return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
 
 
-def deduce(attached: Attached, identity: Mapping[str, Any], look: Reading) -> Footprint:
-    """Return what the result of an ADD implies. *look* has its namespace, and the firewall if it has rules."""
-    deduction = _Deduction(attached, look)
+def deduce(attached: Attached, identity: Mapping[str, Any], reading: Reading) -> Footprint:
+    """Return what the result of an ADD implies. *reading* has its namespace, and the firewall if it has rules."""
+    deduction = _Deduction(attached, reading)
     host = {**dict(deduction.on_host()), **dict(deduction.rules())}
     return Footprint(_objects(host.items()), _objects(deduction.in_container()), identity)
 
@@ -50,11 +50,11 @@ def _objects(known: Iterable[Tuple[ObjectKey, Any]]) -> Objects:
 
 
 class _Deduction:
-    def __init__(self, attached: Attached, look: Reading) -> None:
+    def __init__(self, attached: Attached, reading: Reading) -> None:
         self._attached = attached
         self._ifname = attached.key.ifname
-        self._look = look
-        self._present = look.spaces[attached.netns]
+        self._reading = reading
+        self._present = reading.spaces[attached.netns]
         self._result = _newest(attached.result)
         self._interfaces = objects_in(self._result.get("interfaces"))
 
@@ -117,7 +117,7 @@ class _Deduction:
     def _port_and_bridge(self) -> Tuple[str, str]:
         """Return the host's end of the container's veth, and the bridge in the result, "" for what there is not."""
         names = [str(entry.get("name") or "") for entry in self._interfaces if not entry.get("sandbox")]
-        host = self._look.spaces[HOST]
+        host = self._reading.spaces[HOST]
         links = {name: host["link", name] for name in names if ("link", name) in host}
         bridge = next((name for name, link in links.items() if link.value["kind"] == "bridge"), "")
         return other_end(host, self._present, self._ifname), bridge
@@ -127,12 +127,12 @@ class _Deduction:
     def rules(self) -> Known:
         """Yield a rule for each kind of rules that is gone. If not all rules could be read, none count as gone."""
         kinds = [kind for kind in made_rules(self._attached) if kind != FIREWALL]
-        if not kinds or self._look.chains is None:
+        if not kinds or self._reading.chains is None:
             return
         # Imported late: most networks have no rules.
         from ..firewall.owners import group_rules
 
-        grouped = group_rules(self._look.chains)
+        grouped = group_rules(self._reading.chains)
         if grouped.problems:
             return
         sets: Dict[Tuple[str, str], List[str]] = {}
@@ -144,7 +144,7 @@ class _Deduction:
             if chain:
                 # The chain itself may be there still. Where nothing could be read, nothing is gone.
                 places = [(CHAIN, backend, "ipv4", "nat", "POSTROUTING") for backend in (NFT, NFTABLES, LEGACY)]
-                for place in [place for place in places if not self._look.chains.why_unread(place)][:1]:
+                for place in [place for place in places if not self._reading.chains.why_unread(place)][:1]:
                     yield (*place, f"-j {chain}"), 1
 
     def _lost_chain(self, kind: str, sets: Mapping[Tuple[str, str], List[str]]) -> Optional[str]:

@@ -96,8 +96,8 @@ def reroute(
 
 
 def _is_before(other: Outcome, part: PodPart) -> bool:
-    here = other.wanted.pod
-    return other.reroutes and here is not None and here.unit is part.unit and here.place < part.place
+    other_part = other.wanted.pod
+    return other.reroutes and other_part is not None and other_part.unit is part.unit and other_part.place < part.place
 
 
 def _families_back(outcome: Outcome) -> Set[str]:
@@ -149,8 +149,8 @@ class _Move:
             self._add(Route(DEFAULTS[family_of(gateway)], gateway))
         for route in own:
             # As with the plugins, the first network that has a default route keeps it.
-            here = [(there.dst, there.priority) for there in kernel_netns.routes()]
-            if family_of(route.dst) not in (*now.families, *self._taken) and (route.dst, route.priority) not in here:
+            present = [(other.dst, other.priority) for other in kernel_netns.routes()]
+            if family_of(route.dst) not in (*now.families, *self._taken) and (route.dst, route.priority) not in present:
                 self._add(route)
         return [dict(route.to_dict()) for route in own if family_of(route.dst) in now.families]
 
@@ -176,16 +176,14 @@ def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> 
 
 def renew_footprint(attached: Attached, container: Netns) -> None:
     """Note the default routes that the interface has now in the footprint, so that their change is no drift."""
-    footprint, key = attached.footprint, attached.key
+    footprint, ifname = attached.footprint, attached.key.ifname
     present = visit([container], read_objects).get(container.path)
     if footprint is None or present is None:
         return
 
-    def is_default(at: Any) -> bool:
-        return bool(at[0] == "route" and at[3] == "default/0" and at[7] == key.ifname)
+    def is_default(key: Any) -> bool:
+        return bool(key[0] == "route" and key[3] == "default/0" and key[7] == ifname)
 
-    kept = {at: there for at, there in footprint.inside.items() if not is_default(at)}
-    for at, there in present.items():
-        if is_default(at) and not there.derived:
-            kept[at] = there
+    kept = {key: kernel_object for key, kernel_object in footprint.inside.items() if not is_default(key)}
+    kept.update((key, route) for key, route in present.items() if is_default(key) and not route.derived)
     attached.footprint = Footprint(footprint.host, kept, footprint.identity)

@@ -51,20 +51,20 @@ class Networks:
                 self._loaded[name] = _bad_config(name, error)
             except HostError as error:
                 self._loaded[name] = error
-        found = self._loaded[name]
-        if isinstance(found, HostError):
-            raise found
-        return found
+        loaded = self._loaded[name]
+        if isinstance(loaded, HostError):
+            raise loaded
+        return loaded
 
     def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
         """Return the network. Files that cannot be loaded count only if no other has it. Raises CNIError, HostError."""
         broken: List[ConfigError] = []
         for path in self._view.conf_paths(self._conf_dir, (".conflist",)):
-            found = self._read(path)
-            if isinstance(found, ConfigError):
-                broken.append(found)
-            elif found.name == name:
-                return self._trusted(found, [path])
+            loaded = self._read(path)
+            if isinstance(loaded, ConfigError):
+                broken.append(loaded)
+            elif loaded.name == name:
+                return self._trusted(loaded, [path])
         singles = self._view.conf_paths(self._conf_dir, (".conf", ".json"))
         for path in singles:
             single = network_plugin_conf_from_file(path)

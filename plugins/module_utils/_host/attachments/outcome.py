@@ -29,7 +29,6 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
     *now* is the configured conflist, *then* that of the ADD. A daemon may have added its plugin, changed it or removed
     it.
     """
-
     # Imported late: networks seldom change.
     from ..networks.owners import split
 
@@ -40,14 +39,15 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
     changed = [
         plugin for plugin in [*theirs_now, *theirs_then] if plugin not in theirs_now or plugin not in theirs_then
     ]
-    found = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
-    return {kind: living for kind, living in found.items() if living is not None}
+    daemons = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
+    return {kind: living for kind, living in daemons.items() if living is not None}
 
 
-def foreign_text(key: Key, found: Dict[str, Living]) -> str:
+def foreign_text(key: Key, daemons: Dict[str, Living]) -> str:
     """Explain why an attachment is left alone although its network has changed."""
     named = " and ".join(
-        f"{living.owner.name} (plugin {kind}; {living.process}, process {living.pid})" for kind, living in found.items()
+        f"{living.owner.name} (plugin {kind}; {living.process}, process {living.pid})"
+        for kind, living in daemons.items()
     )
     return (
         f"{key}: the network was changed after the attachment was made, by the running {named}; the attachment is left "

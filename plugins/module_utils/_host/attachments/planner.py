@@ -167,20 +167,20 @@ class AttachPlanner:
             declared = {name for plugin in outcome.config.plugins for name, on in plugin.capabilities.items() if on}
             for name in wanted.conventional - declared:
                 wanted.capability_args.pop(name, None)
-        here = self._seen[wanted.netns]
+        namespace = self._seen[wanted.netns]
         try:
-            require_container(outcome.key, wanted.netns, here)
+            require_container(outcome.key, wanted.netns, namespace)
         except HostError as error:
             self._plan.tolerate(outcome, error)
         if outcome.config is not None and wanted.capability_args.get("ipRanges"):
             from .capability_args import check_ranges
 
             check_ranges(outcome.config, wanted.capability_args, f"cannot attach {outcome.key}")
-        if outcome.attached is None and outcome.config is not None and outcome.key.ifname in here.links:
+        if outcome.attached is None and outcome.config is not None and outcome.key.ifname in namespace.links:
             # Imported late: entries are seldom lost.
             from .adoption import find_adoptable
 
-            container = Netns(wanted.netns, here.identity)
+            container = Netns(wanted.netns, namespace.identity)
             self._restore(outcome, find_adoptable(wanted, outcome.config, container))
         damage = _damage(outcome)
         if damage is not None and outcome.attached is None:
@@ -190,10 +190,10 @@ class AttachPlanner:
         attached = outcome.attached
         if attached is None:
             outcome.planned = ADD
-            if outcome.key.ifname in here.links and not self._settings.force:
+            if outcome.key.ifname in namespace.links and not self._settings.force:
                 self._name_in_use(outcome)
             return
-        outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached, here)
+        outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached)
         outcome.planned = RENEW if outcome.reason else NOTHING
 
     def _name_in_use(self, outcome: Outcome) -> None:
@@ -240,20 +240,20 @@ class AttachPlanner:
         outcome.reason = outcome.reason or "injected"
         self._plan.note(outcome, "foreign_owner", foreign_text(outcome.key, outcome.injectors))
 
-    def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
+    def _gone(self, outcome: Outcome, attached: Attached) -> str:
         """Return what is gone of the attachment (``netns``, ``interface``), "" if nothing is."""
-        identity = attached.identity
+        identity, namespace = attached.identity, self._seen[outcome.wanted.netns]
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
-            if identity is None and self._has_its_interface(attached, Netns(outcome.wanted.netns, here.identity)):
+            if identity is None and self._has_its_interface(attached, Netns(outcome.wanted.netns, namespace.identity)):
                 # The path of the ADD exists only in the mount namespace of its runtime, or its mount was removed.
-                identity = here.identity
-        if not same(here.identity, identity):
-            outcome.words = other_namespace(attached.netns, outcome.wanted.netns, here.identity is not None)
+                identity = namespace.identity
+        if not same(namespace.identity, identity):
+            outcome.words = other_namespace(attached.netns, outcome.wanted.netns, namespace.identity is not None)
             return "netns"
         # Some networks make no interface of that name: if it did not exist after the ADD, it is not missing now.
         expected = attached.interface if attached.state == ATTACHED else attached.made_interface
-        return "interface" if expected and outcome.key.ifname not in here.links else ""
+        return "interface" if expected and outcome.key.ifname not in namespace.links else ""
 
     @staticmethod
     def _has_its_interface(attached: Attached, container: Netns) -> bool:
@@ -452,8 +452,8 @@ def _damage(outcome: Outcome) -> Optional[HostError]:
     return outcome.cached.error if outcome.cached else None
 
 
-def _is_same(one: NetworkConfigList, other: NetworkConfigList) -> bool:
-    left, right = one.expanded_bytes(), other.expanded_bytes()
+def _is_same(config: NetworkConfigList, other: NetworkConfigList) -> bool:
+    left, right = config.expanded_bytes(), other.expanded_bytes()
     return left == right or gojson.dumps(gojson.loads(left)) == gojson.dumps(gojson.loads(right))
 
 

@@ -47,13 +47,14 @@ def arguments_of(
 
     Raises HostError ``bad_pod`` if one of them is among those of the pod, and ``bad_capability_args``.
     """
-    found = pod_conventions(pod, container_id, where)
-    for option, given, own in (("args", dict(args), dict(found.args)), ("capability_args", capability_args, found[1])):
+    pod_args, pod_capability_args, conventional = pod_conventions(pod, container_id, where)
+    pairs = ("args", dict(args), dict(pod_args)), ("capability_args", capability_args, pod_capability_args)
+    for option, given, own in pairs:
         twice = sorted(set(given) & set(own))
         if twice:
             raise _bad(where, f"{twice[0]} comes from the pod and from {option}; remove it from {option}")
-    check_capability_args(found.capability_args, where)
-    return found._replace(args=[*found.args, *args], capability_args={**found.capability_args, **capability_args})
+    check_capability_args(pod_capability_args, where)
+    return PodConventions([*pod_args, *args], {**pod_capability_args, **capability_args}, conventional)
 
 
 def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> PodConventions:
@@ -88,7 +89,7 @@ def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> Po
 
 def _of_go_cni(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> Dict[str, Any]:
     """Return what go-cni's structures become: keys in capitals, all of them present."""
-    found: Dict[str, Any] = {}
+    arguments: Dict[str, Any] = {}
     ports = [
         {
             "HostPort": port["host_port"],
@@ -100,29 +101,29 @@ def _of_go_cni(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> Di
         if port.get("host_port")
     ]
     if ports:
-        found["portMappings"] = ports
+        arguments["portMappings"] = ports
     if any(rate is not None for rate in rates.values()):
         # Go's MaxUint32 stands for no limit.
-        found["bandwidth"] = {
+        arguments["bandwidth"] = {
             f"{way.capitalize()}{name}": value if rates[way] else 0
             for way in _WAYS
             for name, value in (("Rate", rates[way]), ("Burst", 2**32 - 1))
         }
     if pod.get("dns") is not None:
         # An empty list arrives as null.
-        found["dns"] = {key: pod["dns"].get(key.lower()) or None for key in ("Servers", "Searches", "Options")}
-    return found
+        arguments["dns"] = {key: pod["dns"].get(key.lower()) or None for key in ("Servers", "Searches", "Options")}
+    return arguments
 
 
 def _annotations(pod: Mapping[str, Any], where: str) -> Dict[str, str]:
     """Return the annotations of the pod, with those that mean its bandwidth."""
-    found = _texts(pod.get("annotations") or {}, f"{where}.annotations")
+    annotations = _texts(pod.get("annotations") or {}, f"{where}.annotations")
     for way in _WAYS:
         value, name = pod.get(f"{way}_bandwidth"), _BANDWIDTH.format(way)
-        if value and found.setdefault(name, value) != value:
-            text = f"it is {value}, and the annotation {name} is {found[name]}; give one of them"
+        if value and annotations.setdefault(name, value) != value:
+            text = f"it is {value}, and the annotation {name} is {annotations[name]}; give one of them"
             raise _bad(f"{where}.{way}_bandwidth", text)
-    return found
+    return annotations
 
 
 def _texts(values: Mapping[Any, Any], where: str) -> Dict[str, str]:

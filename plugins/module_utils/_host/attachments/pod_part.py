@@ -142,8 +142,8 @@ class PodPart:
         """Return the configuration in ``config``. Raises HostError ``bad_config``."""
         data = (self.config or "").encode("utf-8", "surrogatepass")
         try:
-            found = network_conf_from_bytes(data)
-            return found if found.plugins else conf_list_from_conf(network_plugin_conf_from_bytes(data))
+            config = network_conf_from_bytes(data)
+            return config if config.plugins else conf_list_from_conf(network_plugin_conf_from_bytes(data))
         except CNIError as error:
             raise HostError(f"{where}: the network {self.network} cannot be loaded: {error}", "bad_config") from error
 

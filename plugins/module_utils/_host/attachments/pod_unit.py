@@ -156,14 +156,14 @@ def pod_rows(outcomes: Sequence[Outcome]) -> List[Dict[str, Any]]:
 
 def _statuses(present: Sequence[Tuple[Outcome, PodPart]]) -> Optional[List[Dict[str, Any]]]:
     """Return network-status, None before all networks are attached."""
-    found: List[Dict[str, Any]] = []
+    statuses: List[Dict[str, Any]] = []
     for outcome, part in present:
         if outcome.failed or outcome.result is None:
             return None
         try:
             result = types.create_from_bytes(gojson.dumps(outcome.result))
-            found += network_statuses(result, part.network, part.place == 0)
+            statuses += network_statuses(result, part.network, part.place == 0)
         except CNIError:
             # A cache entry of another program may hold a result that is none.
             return None
-    return found if present else None
+    return statuses if present else None

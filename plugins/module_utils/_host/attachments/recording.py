@@ -37,7 +37,7 @@ from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of
 from ..netlink import UP
 from ..netns import Netns, apart, same, seen_here, visit
 from .attached import Attached
-from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
+from .outcome import ADD, DELETE, RENEW, AttachPlan, Outcome
 from .request import Key
 from .store import AttachmentStore
 from .verbs import AddWatch
@@ -132,9 +132,10 @@ class Recording(AddWatch):
         return before
 
     def _read_before(self, added: Iterable[Outcome]) -> None:
-        changing = Counter(one.wanted.netns for one in self._plan.outcomes if one.todo not in (NOTHING, PUT_BACK))
-        single = {one.wanted.netns: one for one in added if changing[one.wanted.netns] == 1 and one.config}
-        sysctls = _union(sysctls_set_by(one.config, one.key.ifname) for one in single.values() if one.config)
+        count = Counter(outcome.wanted.netns for outcome in self._plan.outcomes if outcome.todo in (ADD, DELETE, RENEW))
+        single = {outcome.wanted.netns: outcome for outcome in added if count[outcome.wanted.netns] == 1}
+        lists = [sysctls_set_by(outcome.config, outcome.key.ifname) for outcome in single.values() if outcome.config]
+        sysctls = _union(lists)
         # What cannot be read now is read before its ADD, which tells why not.
         with contextlib.suppress(HostError):
             readings = visit(map(Netns, single), lambda: (read_inside(sysctls), seen_here().identity))
@@ -227,12 +228,12 @@ class Recording(AddWatch):
 
 def _union(lists: Iterable[Optional[List[str]]]) -> Optional[List[str]]:
     """Return the names of all *lists*; None if one of them is None, which stands for all names."""
-    found: Dict[str, None] = {}
+    union: Dict[str, None] = {}
     for names in lists:
         if names is None:
             return None
-        found.update(dict.fromkeys(names))
-    return list(found)
+        union.update(dict.fromkeys(names))
+    return list(union)
 
 
 def sysctls_set_by(config: NetworkConfigList, ifname: str) -> Optional[List[str]]:
@@ -256,14 +257,14 @@ def sysctls_of_tuning(config: NetworkConfigList, ifname: str) -> List[ObjectKey]
 
     Those of other interfaces and of neighbours are no objects of a footprint.
     """
-    found: List[ObjectKey] = []
+    keys: List[ObjectKey] = []
     for path in tuned_sysctls(plugin.network for plugin in config.plugins):
         kind, interface, name = interface_sysctl(path)
         if not interface:
-            found.append((GLOBAL, path))
+            keys.append((GLOBAL, path))
         elif kind and interface in (IFNAME, ifname):
-            found.append((kind, ifname, name))
-    return found
+            keys.append((kind, ifname, name))
+    return keys
 
 
 def party_of(attached: Attached, inside: Optional[State]) -> Party:
@@ -292,18 +293,18 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
 
 def _stores(configs: Iterable[NetworkConfigList]) -> List[LeaseStore]:
     """Return the stores of host-local that ADDs with *configs* use, whether they exist yet or not."""
-    found: Dict[LeaseStore, None] = {}
+    stores: Dict[LeaseStore, None] = {}
     for config in configs:
         for plugin in config.plugins:
             data_dir = lease_dir(plugin.network)
             if data_dir:
-                found[data_dir, config.name] = None
-    return list(found)
+                stores[data_dir, config.name] = None
+    return list(stores)
 
 
 def texts_of(config: NetworkConfigList) -> List[str]:
     """Return all texts of a configuration: some are names of interfaces, whatever a plugin calls their option."""
-    found: List[str] = []
+    texts: List[str] = []
     waiting: List[Any] = [plugin.network for plugin in config.plugins]
     while waiting:
         value = waiting.pop()
@@ -312,5 +313,5 @@ def texts_of(config: NetworkConfigList) -> List[str]:
         elif isinstance(value, list):
             waiting += value
         elif isinstance(value, str):
-            found.append(value)
-    return found
+            texts.append(value)
+    return texts

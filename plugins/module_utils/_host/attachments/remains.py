@@ -90,14 +90,14 @@ class Dropped(NamedTuple):
 def drop_remains(departed: Sequence[Departed], cache_dir: str) -> Dropped:
     """Find and remove what attachments in *cache_dir* have left; one reading of the host serves all."""
     remains = _links_of(departed) + _leases_of(departed)
-    searched = [one for one in departed if one.may_have_rules and not one.shares]
+    searched = [attachment for attachment in departed if attachment.may_have_rules and not attachment.shares]
     problems: List[str] = []
     if searched:
         try:
             remains += _rules_of(searched, cache_dir, problems)
         except CacheError as error:
             # Rules by an address may be those of the container that has it now.
-            remains += [Remain(one.key, "rule", "", str(error), None) for one in searched]
+            remains += [Remain(attachment.key, "rule", "", str(error), None) for attachment in searched]
     return Dropped(_drop(remains), problems)
 
 
@@ -134,9 +134,9 @@ def _links_of(departed: Iterable[Departed]) -> List[Remain]:
     """Return the interfaces of footprints that are still there. A bridge is what containers share."""
     # Of an interface that was there before, only what changed is recorded.
     made = [
-        (one.key, key[1], recorded)
-        for one in departed
-        for key, recorded in one.objects.items()
+        (attachment.key, key[1], recorded)
+        for attachment in departed
+        for key, recorded in attachment.objects.items()
         if key[0] == "link" and recorded.value is not None and "mtu" in recorded.value
     ]
     present = netlink.links() if made else {}
@@ -176,15 +176,15 @@ def _leases_of(departed: Iterable[Departed]) -> List[Remain]:
     stores: Dict[Tuple[str, str], List[leases.Lease]] = {}
     return [
         Remain(
-            one.key,
+            attachment.key,
             "lease",
             lease.ip,
             f"{lease.path} still reserves the address",
             partial(leases.remove_lease, lease, _LOCK_TIMEOUT),
         )
-        for one in departed
-        for lease in _leases_in_network(one, stores)
-        if _is_left(lease, one)
+        for attachment in departed
+        for lease in _leases_in_network(attachment, stores)
+        if _is_left(lease, attachment)
     ]
 
 
@@ -238,11 +238,11 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     problems += [finding.message for finding in rules.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir)
-    ids = {gone.key.container_id for gone in departed}
-    sets = owners.attribute(rules.sets, {gone.key.network for gone in departed}, ids)
+    ids = {attachment.key.container_id for attachment in departed}
+    sets = owners.attribute(rules.sets, {attachment.key.network for attachment in departed}, ids)
     by_id: Dict[str, List[Key]] = {}
-    for gone in departed:
-        by_id.setdefault(gone.key.container_id, []).append(gone.key)
+    for attachment in departed:
+        by_id.setdefault(attachment.key.container_id, []).append(attachment.key)
     by_address = _free_addresses(departed, entries)
     remains = []
     for ruleset in sets:
@@ -252,11 +252,11 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
             keys = [by_address[address] for address in ruleset.addresses if address in by_address]
         if keys:
             remains.append(Remain(keys[0], "rule", " ".join(ruleset.key), ruleset.text, ruleset))
-    for gone in departed:
-        for place in rules.unknown(_recorded_rules(gone)):
+    for attachment in departed:
+        for place in rules.unknown(_recorded_rules(attachment)):
             backend, family, table, chain, rule = place[1:]
             text = f"the rule {rule} of the chain {chain} ({backend} {family}, table {table}) is still there"
-            remains.append(Remain(gone.key, "rule", " ".join(place), text, None))
+            remains.append(Remain(attachment.key, "rule", " ".join(place), text, None))
     return remains
 
 
@@ -265,16 +265,16 @@ def _free_addresses(departed: Sequence[Departed], entries: Iterable[Entry]) -> D
 
     A lease is older than the first rule; an entry is not, but not every IPAM plugin keeps leases.
     """
-    keys = {gone.key for gone in departed}
+    keys = {attachment.key for attachment in departed}
     others = [entry for entry in entries if (entry.network_name, entry.container_id, entry.if_name) not in keys]
     taken = {packed(ip.partition("/")[0]) for entry in others for ip in result_addresses(entry.result)}
     free: Dict[str, Key] = {}
     stores: Dict[Tuple[str, str], List[leases.Lease]] = {}
-    for gone in departed:
-        present = _leases_in_network(gone, stores)
-        leased = {packed(lease.ip) for lease in present if lease.container_id != gone.key.container_id}
-        addresses = [ip.partition("/")[0] for ip in gone.ips]
-        free.update((address, gone.key) for address in addresses if packed(address) not in taken | leased)
+    for attachment in departed:
+        present = _leases_in_network(attachment, stores)
+        leased = {packed(lease.ip) for lease in present if lease.container_id != attachment.key.container_id}
+        addresses = [ip.partition("/")[0] for ip in attachment.ips]
+        free.update((address, attachment.key) for address in addresses if packed(address) not in taken | leased)
     return free
 
 

@@ -136,8 +136,8 @@ def parse_attachments(
         try:
             item = _entry(entry, where)
             items = [item] if entry.get("pod") is None else _pod(entry, item, index, where)
-            for one in items:
-                _check_unique(one.key, keys, interfaces, where)
+            for attachment in items:
+                _check_unique(attachment.key, keys, interfaces, where)
         except HostError as error:
             if refused is None:
                 raise
@@ -157,7 +157,7 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
     whole = Key(item.key.network, item.key.container_id, "") if item.state == PRESENT else None
     unit = PodUnit(name, index, item.key.container_id, item.netns, whole)
     own = {"network": item.key.network, "ifname": item.key.ifname, "name": item.key.network}
-    found = []
+    attachments = []
     for place, sent in enumerate(entry.get("_networks") or [own]):
         if "error" in sent:
             # In check mode, the controller sends what it refuses as well.
@@ -175,10 +175,10 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
         routes = PodRoutes.from_data(sent["routes"]) if sent.get("routes") else PodRoutes()
         conf_dir = str(sent.get("conf_dir") or "")
         part = PodPart(unit, place, str(sent["name"]), routes, sent.get("config"), conf_dir, asked)
-        found.append(
+        attachments.append(
             WantedAttachment(key, item.netns, args, capability_args, item.state, item.conventional, part),
         )
-    return found
+    return attachments
 
 
 def _check_unique(key: Key, keys: Set[Key], interfaces: Dict[Tuple[str, str], str], where: str) -> None:

@@ -82,13 +82,13 @@ class Steps:
     def _add_lost(self) -> None:
         """Add the steps that put back what is lost."""
         steps = self._in_place
-        found = [outcome for outcome in self._plan.outcomes if outcome.drift is not None and not outcome.failed]
+        drifted = [outcome for outcome in self._plan.outcomes if outcome.drift is not None and not outcome.failed]
         if self._settings.on_drift == "repair":
-            for drift in [*(outcome.drift for outcome in found if outcome.drift), *self._plan.drifts.shared]:
+            for drift in [*(outcome.drift for outcome in drifted if outcome.drift), *self._plan.drifts.shared]:
                 steps.leave_additions(drift)
         for drift in self._plan.shared:
             steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""))
-        for outcome in found:
+        for outcome in drifted:
             if outcome.todo == PUT_BACK and outcome.drift is not None:
                 steps.add(outcome.drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
 

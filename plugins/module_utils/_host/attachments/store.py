@@ -189,29 +189,29 @@ class CachedAttachment:
             return
         self.problem = DAMAGED
         try:
-            found = cache.Entry.from_bytes(entry.data)
+            cache_entry = cache.Entry.from_bytes(entry.data)
         except (CNIError, JSONError) as error:
             self.message = f"it is not a valid cache entry of libcni: {error}"
             return
-        named = Key(found.network_name, found.container_id, found.if_name)
-        fits, self.netns, self.result = self.name == "-".join(named), found.net_ns, found.result
+        named = Key(cache_entry.network_name, cache_entry.container_id, cache_entry.if_name)
+        fits, self.netns, self.result = self.name == "-".join(named), cache_entry.net_ns, cache_entry.result
         if key is not None:
             # Old entries lack names.
-            cache.check_owner(found, entry.path, *key)
+            cache.check_owner(cache_entry, entry.path, *key)
             named, fits = key, True
         elif self.key is not None and self.key != named and fits:
             # The names of two attachments form the same file name: the record is the other one's.
             self.key, self.recorded, self.identity, self.state = None, None, None, ""
         if self.key is None and _is_valid(named):
             self.key = named
-        if found.kind != cache.KIND:
-            self.problem, self.message = OTHER, f"its kind is {found.kind!r} instead of {cache.KIND!r}"
+        if cache_entry.kind != cache.KIND:
+            self.problem, self.message = OTHER, f"its kind is {cache_entry.kind!r} instead of {cache.KIND!r}"
         elif not fits:
             self.message = "its content does not match its file name"
         elif self.key is None:
             self.message = f"no plugin accepts its names: {'/'.join(named)!r}"
         else:
-            self._load_attached(named, found)
+            self._load_attached(named, cache_entry)
 
     def _load_attached(self, key: Key, entry: cache.Entry) -> None:
         try:
@@ -333,14 +333,13 @@ class AttachmentStore:
 
     def of_pods(self, container_ids: Collection[str], known: Iterable[Key]) -> Dict[str, Dict[Key, Attached]]:
         """Return the attachments of containers that belong to pods, in their order, but not those that are *known*."""
-        found: Dict[str, Dict[Key, Attached]] = {}
-        for name in sorted(set(self._names()).difference("-".join(key) for key in known)):
-            attached = self._record(name).recorded if _may_be_of(name, container_ids) else None
-            if attached is not None and attached.pod is not None and attached.key.container_id in container_ids:
-                found.setdefault(attached.key.container_id, {})[attached.key] = attached
-        for container_id, members in found.items():
-            found[container_id] = dict(sorted(members.items(), key=lambda one: one[1].pod.place if one[1].pod else 0))
-        return found
+        pods: Dict[str, Dict[Key, Attached]] = {}
+        names = sorted(set(self._names()).difference("-".join(key) for key in known))
+        records = [self._record(name).recorded for name in names if _may_be_of(name, container_ids)]
+        for attached in sorted(filter(None, records), key=lambda attached: attached.pod.place if attached.pod else 0):
+            if attached.pod is not None and attached.key.container_id in container_ids:
+                pods.setdefault(attached.key.container_id, {})[attached.key] = attached
+        return pods
 
     def in_use(self, networks: Iterable[str]) -> Set[Tuple[str, ...]]:
         """Return those of *networks*, each in a tuple, that attachments are recorded of, and () if any are."""
@@ -469,14 +468,14 @@ class CacheContents:
     @property
     def networks(self) -> List[Tuple[str, Mapping[str, Any]]]:
         """A pair (network, plugin object) for each plugin of every attachment."""
-        found: List[Tuple[str, Mapping[str, Any]]] = []
+        plugins: List[Tuple[str, Mapping[str, Any]]] = []
         known: Set[int] = set()
         for entry in self.entries:
             # Attachments share what was loaded once.
             if entry.attached is not None and id(entry.attached.config) not in known:
                 known.add(id(entry.attached.config))
-                found += [(entry.attached.key.network, plugin.network) for plugin in entry.attached.config.plugins]
-        return found
+                plugins += [(entry.attached.key.network, plugin.network) for plugin in entry.attached.config.plugins]
+        return plugins
 
     @property
     def configs(self) -> List[NetworkConfigList]:

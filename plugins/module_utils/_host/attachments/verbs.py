@@ -324,8 +324,8 @@ class Verbs:
     def _drop_remains(self, departed: Sequence[Departed]) -> Dropped:
         dropped = drop_remains(departed, self._cni.cache_dir)
         # The record goes last: a run that is killed before is continued by the next, which knows what was made by it.
-        for one in departed:
-            self.store.remove(one.key)
+        for attachment in departed:
+            self.store.remove(attachment.key)
         return dropped
 
     def _delete(self, attached: Attached, container: Netns) -> None:
@@ -423,12 +423,12 @@ def living_netns(attached: Attached, netns: str) -> Netns:
     if attached.state == ADDING and attached.interface:
         return Netns("")
     paths = [path for path in (attached.netns, netns) if path]
-    found = inspect_paths(dict.fromkeys(paths, ()))
+    seen = inspect_paths(dict.fromkeys(paths, ()))
     identity = attached.identity
     for path in paths:
-        here = None if found[path].host else found[path].identity
-        if same(here, identity) or (here and identity is None and path == attached.netns):
-            return Netns(path, here)
+        present = None if seen[path].host else seen[path].identity
+        if same(present, identity) or (present and identity is None and path == attached.netns):
+            return Netns(path, present)
     return Netns("")
 
 

@@ -40,11 +40,11 @@ class RuleEvents:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a change at most *seconds* (negative: forever), then until they pause. Returns whether one came."""
-        found = self._take(seconds)
+        changed = self._take(seconds)
         deadline = time.monotonic() + _LONGEST
-        while found and time.monotonic() < deadline and self._take(_QUIET):
+        while changed and time.monotonic() < deadline and self._take(_QUIET):
             pass
-        return found
+        return changed
 
     def _take(self, seconds: float) -> bool:
         if not select.select([self._socket], [], [], None if seconds < 0 else seconds)[0]:
