@@ -109,7 +109,7 @@ def _find_hidden(cached: Sequence[CachedAttachment], rows: Mapping[Key, Dict[str
 
     entries = [entry for entry in cached if entry.key in rows]
     try:
-        homes = find_homes(entries)
+        homes = find_homes(cached)
     except HostError as error:
         for row in rows.values():
             row["netns_state"] = "unknown"

@@ -8,11 +8,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import chain_name, instance_hash
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import (
-    SHARED,
-    Attribution,
-    Party,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import SHARED, Attribution, Party
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import FILTER, NAT, link

@@ -17,10 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers.names
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner as gc
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
-    FirstSeen,
-    GcSettings,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import FirstSeen, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record

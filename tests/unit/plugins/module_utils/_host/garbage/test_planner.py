@@ -18,11 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers.names
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, IPMASQ, PORTMAP
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import (
-    RuleOwner,
-    RuleSet,
-    chain_name,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet, chain_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry

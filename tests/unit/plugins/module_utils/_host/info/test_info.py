@@ -12,9 +12,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.atta
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore, HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf as info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
+from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
@@ -77,8 +80,6 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypatch):
-    from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live
-
     def refuse(entries):
         raise HostError("no", code="netns_unusable")
 
@@ -86,6 +87,20 @@ def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypat
     here = attachments.AttachmentsInfo(HostStores(str(cache)))
     assert attachments.attachments(here)[1]["netns_state"] == "unknown"
     assert [problem.code for problem in here.problems] == ["netns_unusable"]
+
+
+def test_an_interface_with_the_mac_of_a_lost_one_is_that_of_its_own_attachment(cache, monkeypatch):
+    """All interfaces of an ipvlan have the MAC of their parent."""
+    mac = "0a:00:00:00:00:ff"
+    for container in ("web", "old"):
+        entry = Entry(container, json.dumps(CONFIG).encode(), "eth0", "demo", f"/run/netns/{container}")
+        entry.result = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "mac": mac, "sandbox": "x"}]}
+        write_entry(str(cache), entry)
+    web = Namespace({"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}, "/run/netns/web", "web", own=False)
+    web.links = {2: Link(2, "eth0", "ipvlan", 3, 0, up=True, abroad=True, mac=mac)}
+    monkeypatch.setattr(live, "read_namespaces", lambda _paths: Namespaces([web]))
+    rows = attachments.attachments(attachments.AttachmentsInfo(HostStores(str(cache))))
+    assert {row["container_id"]: row["netns_state"] for row in rows} == {"db": "other", "old": "gone", "web": "same"}
 
 
 def test_interrupted_and_lost_attachments_are_listed(cache):
