@@ -111,7 +111,7 @@ def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
 
 def has_rival(state: State, key: ObjectKey) -> bool:
     """Tell whether somebody else has made a route of the rank of a lost one. The kernel makes several for addresses."""
-    others = (other for other, there in state.items() if other[0] == "route" and there.value["proto"] != BY_KERNEL)
+    others = (other for other, route in state.items() if other[0] == "route" and route.value["proto"] != BY_KERNEL)
     return key[1] == socket.AF_INET and any(other != key and other[:6] == key[:6] for other in others)
 
 
