@@ -187,7 +187,6 @@ def test_a_pair_of_which_one_end_is_elsewhere_is_made_by_an_add(attached, end):
 @pytest.mark.parametrize(
     "command",
     [
-        # By hand, which sets no broadcast address.
         "for verb in delete add; do ip -n pwf-ctr address $verb 10.88.0.2/16 dev eth0; done",
         "ip netns exec pwf-ctr sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",
     ],

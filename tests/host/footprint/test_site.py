@@ -14,7 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints impor
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_spaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
-from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
 from ansible_collections.podwire.cni.tests.host.host import sh
 from ansible_collections.podwire.cni.tests.tools import sample
@@ -187,6 +187,19 @@ def test_rules_of_others_in_tables_of_nftables_are_kept(attached, chain):
     actions = site.run(check_mode=True, on_drift="repair")["actions"]
     repair(site, [step["target"] for step in actions])
     assert "packets 5 bytes 55" in sh(f"nft list chain {family} {table} {name}")
+
+
+def test_a_table_that_cannot_be_put_back_holds_back_no_other(new_site):
+    site = new_site("bridge-masq-nft")
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"].append({"type": "portmap", "backend": "nftables", "capabilities": {"portMappings": True}})
+    site.write_network(conflist)
+    site.add_container("ctr", capability_args=dict(CHAINS["portmap"].capability_args))
+    site.attach()
+    other = "add chain ip cni_hostport prerouting { type nat hook prerouting priority 50; }"
+    sh(f"nft flush ruleset; nft 'add table ip cni_hostport; {other}'")
+    assert site.call(on_drift="repair")["code"] == "repair_failed"
+    assert "masquerade" in sh("nft list table inet cni_plugins_masquerade")
 
 
 # ---- what attachments share

@@ -269,19 +269,17 @@ class InPlaceRepair:
                 self._failed[difference.space, difference.key] = error.msg
 
     def _put_rules(self, reading: Reading) -> None:
-        lost = [
-            difference
-            for difference in self._differences()
-            if difference.key[0] in IN_FIREWALL and difference.was is not None
-        ]
+        lost = [entry for entry in self._differences() if entry.key[0] in IN_FIREWALL and entry.was is not None]
         if not lost or reading.chains is None:
             return
-        places = {difference.key[:CHAIN_KEY_LENGTH] for difference in lost}
-        repairs = [self._chain_repair(place, reading.chains) for place in sorted(places, key=str)]
-        try:
-            change(repairs, present=reading.chains)
-        except HostError as error:
-            self._failed.update({(difference.space, difference.key): error.msg for difference in lost})
+        # One that cannot be put back fails the transaction, which holds back no other table then.
+        for table in sorted({difference.key[1:4] for difference in lost}, key=str):
+            parts = [difference for difference in lost if difference.key[1:4] == table]
+            places = sorted({difference.key[:CHAIN_KEY_LENGTH] for difference in parts}, key=str)
+            try:
+                change([self._chain_repair(place, reading.chains) for place in places], present=reading.chains)
+            except HostError as error:
+                self._failed.update({(difference.space, difference.key): error.msg for difference in parts})
 
     def _chain_repair(self, place: ObjectKey, present: FoundChains) -> ChainRepair:
         objects = self._recorded[HOST]
