@@ -54,6 +54,8 @@ private_run() {
   mkdir -p /run/netns /run/home
   mount -t tmpfs -o mode=0755 podwire-private /run/netns
   mount --make-shared /run/netns
+  # podman keeps its locks there, and a test removes them.
+  [ ! -d /dev/shm ] || mount -t tmpfs -o mode=1777 podwire-private /dev/shm
 }
 
 inside() {
