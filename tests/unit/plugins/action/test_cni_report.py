@@ -9,6 +9,8 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.podwire.cni.plugins.action import cni_report
+from ansible_collections.podwire.cni.tests.tools import sample
+from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
 
 HOST = {
     "inventory_hostname": "web1",
@@ -124,3 +126,52 @@ def test_a_report_that_goes_with_its_container_says_so(action, tmp_path, monkeyp
     monkeypatch.setattr(cni_report, "goes_with_the_container", lambda path: asked.append(path) or True)
     assert run(action, dir=str(tmp_path), results={"error": "no"}, render=True)["report"]["lost_with_container"] is True
     assert asked == [str(tmp_path)]
+
+
+# ---- what hosts have returned, and what an earlier run left in the folder, may be anything
+
+STEP = {"kind": "write", "target": "/etc/cni/net.d/10-apps.conflist", "class": "safe"}
+RETURNED = {
+    "networks": {
+        "changed": True,
+        "actions": [STEP],
+        "left": [STEP],
+        "diff": [{"step": 0, "before": {"a": 1}, "after": "x\n"}],
+        "findings": [{"level": "warning", "code": "code", "message": "text", "target": ""}],
+    },
+    "plugins": {
+        "failed": True,
+        "msg": "it is not there",
+        "code": "bad_source",
+        "actions": [{**STEP, "state": "failed"}],
+    },
+    "info": {
+        "conf": [{"path": STEP["target"], "network": "apps", "config": files.CONFLIST, "managed": True, "error": ""}],
+        "plugins": [{"name": "bridge", "path": "/opt/cni/bin/bridge", "cni_versions": ["1.0.0"], "sha256": "0"}],
+        "attachments": [{"network": "apps", "container_id": "c", "ifname": "eth0", "ips": ["10.9.0.5/24"]}],
+        "leases": [{"network": "apps", "ip": "10.9.0.5", "container_id": "c", "ifname": "eth0", "data_dir": "/d"}],
+        "pools": [
+            {"network": "apps", "data_dir": "/d", "ranges": ["a-b"], "size": 4, "used": 1, "free": 3, "owners": []}
+        ],
+        "runtime": [{"runtime": "containerd", "network": "apps", "file": "f", "notes": ["n"]}],
+        "problems": [{"level": "error", "code": "c", "file": "f", "pointer": "", "line": 1, "message": "m"}],
+    },
+}
+COUNT = 40 * sample.number("HOSTILE", 4, 2)
+
+
+def test_hostile_results_and_files_end_in_a_report(action, tmp_path):
+    path = tmp_path / "hosts" / "web1.json"
+    statuses = set()
+    for seed in range(COUNT):
+        damaged = files.Hostile(seed)
+        results, _how = damaged.exchanged(RETURNED)
+        results = {name: results.get(name) for name in RETURNED if name != "plugins" or seed % 4}
+        statuses.add(run(action, dir=str(tmp_path), results=results, render=True, compare=True)["status"])
+        kept = json.loads(path.read_text())
+        if seed % 2:
+            path.write_bytes(damaged.spoilt(path.read_bytes())[1])
+        else:
+            path.write_text(json.dumps(damaged.exchanged(kept)[0]))
+        assert "web1" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert {"drift", "error"} <= statuses <= {"clean", "drift", "error"}

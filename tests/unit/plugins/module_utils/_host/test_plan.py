@@ -15,6 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.plan import (
     SAFE,
     Plan,
     Step,
+    each_of,
     workers_of,
 )
 
@@ -196,3 +197,32 @@ def test_several_errors_are_one():
     plan.errors.append(HostError("second", code="two", file="b"))
     error = plan.error
     assert (error.msg, error.code, error.facts) == ("first; second", "one", {"file": "a"})
+
+
+def test_everything_is_done_once_and_side_by_side():
+    barrier = threading.Barrier(3, timeout=10)
+    done = []
+
+    def work(number):
+        # Would never be passed by fewer than three workers.
+        barrier.wait()
+        done.append(number)
+
+    each_of(work, range(9), 3)
+    assert sorted(done) == list(range(9))
+
+
+def test_one_worker_keeps_the_order():
+    done = []
+    each_of(done.append, [3, 1, 2], 1)
+    assert done == [3, 1, 2]
+
+
+def test_an_exception_reaches_the_caller():
+    def work(number):
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match="1"):
+        each_of(work, [1], 4)
+    with pytest.raises(ValueError):
+        each_of(work, [1, 2, 3], 2)

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import bounds, folder
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 from ansible_collections.podwire.cni.tests.tools import sample
-from ansible_collections.podwire.cni.tests.unit.plugins.action.test_hostile_report import RETURNED
+from ansible_collections.podwire.cni.tests.unit.plugins.action.test_cni_report import RETURNED
 
 RESULTS = {name: value for name, value in RETURNED.items() if name != "info"}
 RECORD = {**build("web1", RESULTS, RETURNED["info"], (), "2026-11-01T00:00:00Z", ["web"]), "confirmed": True}

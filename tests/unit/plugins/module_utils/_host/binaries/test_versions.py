@@ -8,7 +8,9 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.versions import plugin_in_use, users_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import (
     BROKEN,
     ELF,
@@ -108,3 +110,86 @@ def test_a_binary_that_no_network_runs_breaks_none(plugin_host, tmp_path):
     plugin_host.bin_dirs = [str(tmp_path / "elsewhere")]
     plugin_host.apply(plugin_host.present(OLD))
     assert plugin_host.files()["bridge"] == OLD["bridge"]
+
+
+@pytest.fixture
+def conf_dir(tmp_path):
+    (tmp_path / "net.d").mkdir()
+    return tmp_path / "net.d"
+
+
+@pytest.fixture
+def cache_dir(tmp_path):
+    (tmp_path / "cache" / "results").mkdir(parents=True)
+    return tmp_path / "cache"
+
+
+def conflist(name, *plugins):
+    return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": list(plugins)})
+
+
+def users(name, conf_dir, cache_dir):
+    return users_of([name, "unused"], HostView(), str(conf_dir), str(cache_dir), "/opt/cni/bin").get(name)
+
+
+@pytest.mark.parametrize(
+    "name, plugin",
+    [
+        ("bridge", {"type": "bridge"}),
+        ("host-local", {"type": "ptp", "ipam": {"type": "host-local"}}),
+        ("macvlan", {"type": "x", "delegate": {"type": "macvlan"}}),
+        ("bridge", {"type": "flannel"}),
+        ("ipvlan", {"type": "multus", "delegates": [{"plugins": [{"type": "ipvlan"}]}]}),
+        ("sriov", {"type": "multus", "delegates": [{"type": "sriov"}]}),
+    ],
+)
+def test_every_way_of_naming_a_plugin_counts(conf_dir, cache_dir, name, plugin):
+    (conf_dir / "10-a.conflist").write_text(conflist("a", plugin))
+    assert users(name, conf_dir, cache_dir) == ["the network 'a' in %s/10-a.conflist" % conf_dir]
+
+
+def test_drop_ins_count(conf_dir, cache_dir):
+    (conf_dir / "10-a.conflist").write_text(conflist("a", {"type": "bridge"}))
+    (conf_dir / "a").mkdir()
+    (conf_dir / "a" / "10-t.conf").write_text(json.dumps({"type": "tuning"}))
+    assert users("tuning", conf_dir, cache_dir) == ["the network 'a' in %s/a/10-t.conf" % conf_dir]
+
+
+def test_what_no_runtime_reads_does_not_count(conf_dir, cache_dir):
+    (conf_dir / "10-a.conflist.bak").write_text(conflist("a", {"type": "bridge"}))
+    (conf_dir / "20-b.conflist").write_text("{")
+    assert users("bridge", conf_dir, cache_dir) is None
+    assert users_of(["bridge"], HostView(), str(conf_dir / "none"), str(cache_dir / "none"), "/opt/cni/bin") == {}
+
+
+@pytest.mark.parametrize("config", [conflist("a", {"type": "bridge"}), json.dumps({"name": "a", "type": "bridge"})])
+def test_an_attachment_needs_its_plugins_for_the_del(conf_dir, cache_dir, config):
+    entry = {
+        "kind": "cniCacheV1",
+        "containerId": "c1",
+        "config": base64.b64encode(config.encode()).decode(),
+        "ifName": "eth0",
+        "networkName": "a",
+    }
+    (cache_dir / "results" / "a-c1-eth0").write_text(json.dumps(entry))
+    assert users("bridge", conf_dir, cache_dir) == ["the attachment a/c1/eth0"]
+
+
+def test_an_unreadable_cache_is_not_taken_for_an_empty_one(conf_dir, tmp_path):
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(HostError) as caught:
+        users_of(["bridge"], HostView(), str(conf_dir), str(tmp_path / "cache"), "/opt/cni/bin")
+    assert caught.value.code == "cache_unreadable"
+
+
+def test_the_error_names_plugin_users_and_remedy():
+    error = plugin_in_use({"ptp": ["b"], "bridge": ["a", "c"]})
+    assert error.code == "plugin_in_use"
+    assert "bridge by a, c; ptp by b" in error.msg and "force" in error.msg
+
+
+def test_networks_that_runtimes_build_themselves_count(conf_dir, cache_dir):
+    view = HostView()
+    view.built_in = lambda _view, bin_dir: [(f"a runtime with {bin_dir}", "0.3.1", [{"type": "loopback"}])]
+    found = users_of(["loopback", "bridge"], view, str(conf_dir), str(cache_dir), "/opt/cni/bin")
+    assert found == {"loopback": ["a runtime with /opt/cni/bin"]}

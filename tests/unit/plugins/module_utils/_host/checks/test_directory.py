@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import (
+    check_plugins,
+    directory_problems,
+    file_problems,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import sort_key
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, sort_key
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 
@@ -104,3 +111,91 @@ def test_drop_ins_are_told_of_whoever_has_the_list(tmp_path, directory, check):
     directory.files[0].folder = None
     assert found(check(directory.files, wanted=["10-a.conflist"])) == [("error", "drop_in_broken", path)]
     assert found(check(directory.files)) == [("warning", "drop_in_broken", path)]
+
+
+LIST = b'{"cniVersion": "1.0.0", "name": "x", "plugins": [{"type": "loopback"}]}'
+SINGLE = b'{"cniVersion": "1.0.0", "name": "x", "type": "loopback"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (".ansible_tmpabc10-a.conflist", b"", [("warning", "temp_file")]),
+        (".10-a.conflist", LIST, [("warning", "hidden_file")]),
+        ("05-broken.conflist", b"", [("warning", "broken_file")]),
+        (".05-broken.conflist", b"", [("warning", "broken_file"), ("warning", "hidden_file")]),
+        ("50-x-backup.conflist", LIST, [("warning", "backup_file")]),
+        ("50-x.old.conflist", LIST, [("warning", "backup_file")]),
+        ("50-x_bak2.conf", SINGLE, [("warning", "backup_file")]),
+        ("50-goldfish.conflist", LIST, []),
+        ("50-x.conf", SINGLE, [("info", "single_plugin")]),
+        ("50-x.json", SINGLE, [("info", "single_plugin")]),
+        ("50-x.json", b'{"hello": "world"}', [("warning", "stray_json")]),
+        ("50-x.json", b"[1]", [("warning", "stray_json")]),
+        ("50-x.json", b"{", [("warning", "broken_file")]),
+        ("50-x.conf", b'{"hello": "world"}', [("warning", "broken_file")]),
+        ("50-x.conf", LIST, [("warning", "list_in_conf")]),
+        ("50-x.json", LIST, [("warning", "list_in_conf")]),
+    ],
+)
+def test_files_of_others_that_a_runtime_reads_by_mistake(directory, name, text, expected):
+    directory.put(name, text)
+    directory.add("a", {"type": "loopback"})
+    found = list(file_problems(directory.view(managed=["10-a.conflist"], wanted=[])))
+    assert [(entry.level, entry.code) for entry in found] == expected
+    assert {entry.file for entry in found} <= {"/net.d/" + name}
+
+
+def test_a_list_in_a_conf_is_to_be_renamed(directory):
+    directory.put("50-x.conf", LIST)
+    (problem,) = file_problems(directory.view(wanted=[]))
+    assert "rename it to 50-x.conflist" in problem.message
+
+
+def test_our_own_files_are_not_complained_about(directory):
+    directory.put("50-x.bak.conflist", LIST)
+    assert list(file_problems(directory.view(wanted=[], managed=["50-x.bak.conflist"]))) == []
+    assert list(file_problems(directory.view())) == []
+
+
+@pytest.mark.parametrize(("name", "fatal"), [("05-x.conflist", True), ("20-x.conflist", False)])
+def test_what_a_broken_file_does_depends_on_where_it_sorts(directory, name, fatal):
+    directory.put(name, b"")
+    directory.add("a", {"type": "loopback"})
+    (problem,) = file_problems(directory.view(wanted=["10-a.conflist"]))
+    assert ("no network at all" in problem.message) == fatal
+
+
+def problems(tmp_path, plugins, versions=("1.0.0",)):
+    def ask(name):
+        if not versions:
+            raise HostError(f"there is no plugin {name!r}", code="missing_plugin")
+        return str(tmp_path / name), list(versions)
+
+    file = ConfFile("10-net.conflist", "/etc/cni/net.d/10-net.conflist")
+    file.network, file.cni_version, file.plugins, file.error, file.inlined_only = "net", "1.0.0", plugins, "", True
+    binaries = SimpleNamespace(ask=ask, bin_dirs=[str(tmp_path)], is_changing=lambda plugin: False)
+    found = check_plugins(binaries, [file], True)
+    return [(entry.level, entry.code, entry.pointer) for entry in found]
+
+
+@pytest.fixture
+def without_tools(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_missing_tool_is_a_warning_for_the_plugin_that_needs_it(without_tools, tmp_path):
+    bridge = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local"}}
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+    assert problems(tmp_path, [dict(bridge, ipMasq=False), portmap, {"type": "firewall"}]) == [
+        ("warning", "missing_tool", "/plugins/1"),
+        ("warning", "missing_tool", "/plugins/2"),
+    ]
+    assert problems(tmp_path, [bridge]) == [("warning", "missing_tool", "/plugins/0")]
+    assert problems(tmp_path, [{"type": "loopback"}]) == []
+    (tmp_path / "iptables").touch(mode=0o755)
+    assert problems(tmp_path, [bridge, portmap]) == []
+
+
+def test_a_missing_plugin_is_not_asked_for_its_tools(without_tools, tmp_path):
+    assert [code for _level, code, _pointer in problems(tmp_path, [{"type": "firewall"}], ())] == ["missing_plugin"]

@@ -6,16 +6,18 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains, read_chains
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, order
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import CHAIN, FoundChains, read_chains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.change import ChainRepair, change
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.order import arranged, misplaced, places
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 
 IPTABLES = """
 iptables{suffix} -N CNI-ONE
@@ -341,3 +343,19 @@ def test_a_family_without_tables_of_iptables_is_not_asked_for(monkeypatch):
     assert found.table("iptables-nft", "ipv6", "nat")["POSTROUTING"] == ["-j ACCEPT"]
     assert ("table", "nftables", "ip6", "other") in found.chains
     subprocess.run(["bash", "-c", "nft flush ruleset"], check=True)
+
+
+# ---- places of rules, and rules that are in no set: what reading whole dumps does not tell apart
+
+KEY = (CHAIN, "iptables-nft", "ipv4", "filter", "FORWARD")
+
+
+def test_rules_that_others_have_moved_tell_a_place_if_nothing_else_does():
+    assert order.places(["ours", "first", "second"], ["ours"], ["second", "first"]) == [(1, "ours")]
+
+
+def test_only_rules_that_are_there_and_in_no_set_are_unknown():
+    chains = FoundChains()
+    chains.chains[KEY] = SimpleNamespace(rules=["-j there"])
+    recorded = [(*KEY, "-j there"), (*KEY, "-j gone"), (*KEY[:-1], "INPUT", "-j there")]
+    assert FoundRules(chains).unknown(recorded) == [(*KEY, "-j there")]

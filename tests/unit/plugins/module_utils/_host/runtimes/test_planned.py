@@ -1,10 +1,13 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What cni_conf's plan says of runtimes: the planned directory, and a refusal before anything is written."""
+"""What cni_conf's plan says of runtimes, and does: the planned directory, a refusal, and a signal to Nomad's agents."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import note_reload, reload_step
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 
@@ -33,8 +37,8 @@ def text(name, **keys):
     return (json.dumps(data, indent=2) + "\n").encode()
 
 
-def want(name, priority=None):
-    return WantedNetwork(name, True, text(name), None, priority)
+def want(name, priority=None, **keys):
+    return WantedNetwork(name, True, text(name, **keys), None, priority)
 
 
 def plan(conf_dir, *wanted, runtimes=None, levels=("directory",), **options):
@@ -81,3 +85,78 @@ def test_nobody_looks_for_runtimes_if_none_are_named_and_nothing_changes(conf_di
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: 1 / 0)
     assert plan(conf_dir, runtimes=[]).effective == []
+
+
+# Counts the signals, and says so at its end.
+AGENT = """
+import os, signal
+count = 0
+def note(*_):
+    global count
+    count += 1
+    os.write(1, b"%d\\n" % count)
+signal.signal(signal.SIGHUP, note)
+os.write(1, b"ready\\n")
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def agent():
+    """A process that prints a number for each SIGHUP."""
+    with subprocess.Popen([sys.executable, "-c", AGENT], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def nomad(conf_dir, agent, monkeypatch):
+    runtime = Runtime("nomad", "1.9.0", "a running nomad", conf_dir)
+    runtime.pid = agent.pid
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [runtime])
+    return runtime
+
+
+@pytest.mark.usefixtures("nomad")
+def test_the_signal_is_the_last_step_of_a_plan_that_changes_the_directory(agent, conf_dir):
+    found = plan(conf_dir, want("jobs", mtu=1400))
+    assert [step.kind for step in found.steps] == ["make_directory", "create", "reload"]
+    found.apply()
+    assert agent.stdout.readline() == "1\n"
+    assert plan(conf_dir, want("jobs", mtu=1400)).steps == []
+    again = plan(conf_dir, want("jobs", mtu=1300))
+    assert [step.kind for step in again.steps] == ["write", "reload"]
+    again.apply()
+    assert agent.stdout.readline() == "2\n"
+
+
+def test_an_agent_is_told_once_of_a_change(nomad, agent):
+    step = reload_step([nomad], True, [])
+    note_reload(step)
+    assert (step.kind, step.step_class, step.target) == ("reload", "safe", "nomad")
+    step.action()
+    assert agent.stdout.readline() == "1\n"
+    assert reload_step([nomad], False, []) is None
+
+
+def test_an_interrupted_run_is_made_good_for(nomad, agent):
+    note_reload(reload_step([nomad], True, []))
+    reload_step([nomad], False, []).action()
+    assert agent.stdout.readline() == "1\n"
+
+
+def test_an_agent_that_has_started_since_is_not_told(nomad, agent):
+    # Nothing was noted for this process, as after a restart.
+    reload_step([nomad], True, []).action()
+    os.kill(agent.pid, signal.SIGHUP)
+    assert agent.stdout.readline() == "1\n"
+
+
+def test_nobody_to_tell(nomad):
+    assert reload_step([], True, []) is None
+    assert reload_step([nomad], False, []) is None
+    assert reload_step([nomad], True, ["nomad"]) is None
+    nomad.pid = 0
+    assert reload_step([nomad], True, []) is None
