@@ -70,6 +70,18 @@ def test_safe_steps_are_left(host, desired):
     assert actions(run) == ["left", "none", "none", "left"]
 
 
+def test_a_repair_moves_no_packets_to_the_interface_that_it_makes(host, desired):
+    def way():
+        return sh("ip -n pwh-web -oneline route get 192.0.2.1").split(" uid ")[0]
+
+    host.run("cni_host", **desired)
+    before = way()
+    sh(f"ip -n pwh-web link delete {'eth1' if ' dev eth0 ' in before else 'eth0'}")
+    assert [step["class"] for step in host.run("cni_host", **desired)["plan"]] == ["safe"]
+    assert way() == before
+    assert not host.run("cni_host", **desired)["changed"]
+
+
 def test_removals_are_left(host, desired, absent):
     host.run("cni_host", **desired)
     run = host.run("cni_host", classes=["safe"], **{name: absent[name] for name in ("attachments", "netns")})

@@ -62,7 +62,8 @@ def _other_route(state: State, difference: Difference) -> Iterator[str]:
         if key[0] == "route" and (*key[:5], key[6]) == (*difference.key[:5], difference.key[6])
     )
     # Of equal routes, IPv4 takes the first, which the lost one becomes only before a rival, and IPv6 all.
-    least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET and not has_rival(state, difference.key))
+    rivals = has_rival(difference.space, state, difference.key)
+    least = int(difference.key[5]) + (difference.key[1] == socket.AF_INET and not rivals)
     if others and others[0][0] >= least and others[0][1:] != (difference.key[7], difference.was.get("gw")):
         yield f"packets go through {others[0][2] or others[0][1]}"
 

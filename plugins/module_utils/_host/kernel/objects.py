@@ -109,10 +109,10 @@ def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
     return setting == "mac" and link["kind"] in (("veth", "bridge", "ipvlan") if space == "" else ("ipvlan",))
 
 
-def has_rival(state: State, key: ObjectKey) -> bool:
-    """Tell whether somebody else has made a route of the rank of a lost one. The kernel makes several for addresses."""
+def has_rival(space: str, state: State, key: ObjectKey) -> bool:
+    """Tell whether somebody else has made a route of the rank of a lost one on the host; in a container, plugins do."""
     others = (other for other, route in state.items() if other[0] == "route" and route.value["proto"] != BY_KERNEL)
-    return key[1] == socket.AF_INET and any(other != key and other[:6] == key[:6] for other in others)
+    return space == "" and key[1] == socket.AF_INET and any(other != key and other[:6] == key[:6] for other in others)
 
 
 def read_objects() -> State:

@@ -108,7 +108,7 @@ class Writer(Place):
         if 9 in attributes:
             replaced[9] = b"".join(self._hop(*hop) for hop in wanted.value["hops"])
         # To replace takes away that of another interface. IPv4 uses the first, and APPEND makes the last; IPv6 has one.
-        how = EXCLUSIVE if fields[0] != 2 else 0 if has_rival(self.recorded[self.space], key) else _APPEND
+        how = EXCLUSIVE if fields[0] != 2 else 0 if has_rival(self.space, self.recorded[self.space], key) else _APPEND
         # The kernel tells what a nexthop object (30) contains, too, and takes only either.
         body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26, 30), replaced)
         self.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | (how if now is None else _REPLACE))
