@@ -12,6 +12,8 @@ export ANSIBLE_DEPRECATION_WARNINGS=false ANSIBLE_LOCALHOST_WARNING=false
 /usr/bin/python3 "$here/measure.py" "$BENCH_GO/calls" "$BENCH_DIR/libcni"
 /usr/bin/python3 "$here/multinet.py" "$BENCH_PLUGINS" "$BENCH_DIR/multinet"
 /usr/bin/python3 "$here/experiment.py" "$BENCH_PLUGINS" "$BENCH_DIR/experiment"
+/usr/bin/python3 "$here/readiness.py" "$BENCH_PLUGINS" "$BENCH_DIR/readiness"
+python3 "$here/payload.py" "$BENCH_DIR/payload"
 /usr/bin/python3 "$here/own_plugins.py" "$BENCH_PLUGINS" "$BENCH_DIR/own_plugins"
 if ! ansible-playbook -i "$here/inventory.yml" "$here/bench.yml" >"$BENCH_DIR/log" 2>&1; then
   cat "$BENCH_DIR/log"

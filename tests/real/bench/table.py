@@ -105,6 +105,15 @@ def experiment(directory: str) -> None:
     limit("one network tried in a copy of the host", found["one"], 1.5, "s")
     limit("  ten networks", found["ten"], 15, "s")
     limit("  ten networks, again", found["again"], 1, "s")
+    [readiness] = records(directory, "readiness")
+    limit("readiness of 160 networks, in processor time", readiness["seconds"], 0.2, "s")
+
+
+def payload(directory: str) -> None:
+    """Print what Ansible sends to a host for a task."""
+    [kibibytes] = records(directory, "payload")
+    for module, most in (("cni_host", 600), ("cni_conf", 350), ("cni_attach", 400)):
+        limit(f"what is sent for {module} (a ping: {kibibytes['ping']:.0f})", kibibytes[module], most, "KiB")
 
 
 def own_plugins(directory: str) -> None:
@@ -155,6 +164,8 @@ def main() -> None:
     multinet(directory)
     own_plugins(directory)
     experiment(directory)
+    print()
+    payload(directory)
     processes = records(directory, "processes")
     print()
     host(durations, processes)

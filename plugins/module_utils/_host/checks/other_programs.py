@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..commands import find_command, run_command
@@ -35,6 +36,9 @@ _ON_HOST = {"host", "virtualization", "kernelcommandline", "kernelversion", "arc
 _NOT_MANAGED = ("unmanaged", "connected (externally)", "unavailable")
 _TIMEOUT = 10.0
 
+# The values of each (section, key) of a file of systemd.
+Settings = Dict[Tuple[str, str], List[str]]
+
 
 class HostLink(NamedTuple):
     """An interface that plugins make on the host; ``kind`` is that of the kernel."""
@@ -53,17 +57,59 @@ class Assignment(NamedTuple):
     by_pattern: bool
 
 
-def later_obstacles(plugins: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
-    """Yield what would end a network of *plugins*, each with the file or program that does it."""
-    plugins = [delegate_of(plugin) or plugin for plugin in plugins]
-    links = list(_links(plugins))
-    if links:
-        yield from _networkd(links)
-        yield from _network_manager(links)
-        yield from _forwarding(_families(plugins))
-    for plugin in plugins:
-        if text_of(plugin, "type") == "firewall":
-            yield from _zone(plugin)
+class OtherPrograms:
+    """The other programs of the host. What they say and what their files have is read once for all networks."""
+
+    def obstacles_of(self, plugins: Sequence[Mapping[str, object]]) -> Iterator[Finding]:
+        """Yield what would end a network of *plugins*, each with the file or program that does it."""
+        plugins = [delegate_of(plugin) or plugin for plugin in plugins]
+        links = list(_links(plugins))
+        if links:
+            yield from _networkd(links, self._networkd_files)
+            yield from _network_manager(links, self._managed)
+            yield from _forwarding(_families(plugins), self._assignments)
+        for plugin in plugins:
+            if text_of(plugin, "type") == "firewall":
+                yield from _zone(plugin)
+
+    @cached_property
+    def _networkd_files(self) -> List[Tuple[str, Settings]]:
+        files = _by_name([f"{root}/systemd/network" for root in _SYSTEM], ".network")
+        return [(path, _settings(path)) for path in files] if os.path.exists(_NETWORKD) else []
+
+    @cached_property
+    def _managed(self) -> Dict[str, str]:
+        """The interfaces that NetworkManager knows, with their states."""
+        command = find_command("nmcli") if is_running("NetworkManager") else None
+        if command is None:
+            return {}
+        try:
+            answer = run_command([command, "-t", "-e", "no", "-f", "DEVICE,STATE", "device"], _TIMEOUT)
+        except HostError:
+            return {}
+        rows = [line.rpartition(":") for line in answer.stdout.decode("utf-8", "replace").splitlines()]
+        return {name: state for name, _colon, state in rows}
+
+    @cached_property
+    def _assignments(self) -> List[Assignment]:
+        """The assignments of the keys of forwarding, in order; a pattern does not reach a key that is named."""
+        files = _by_name([f"{root}/sysctl.d" for root in (*_SYSTEM, "/lib")], ".conf")
+        # procps reads it last; systemd only by a link in /etc/sysctl.d.
+        if os.path.exists(_SYSCTL_CONF) and not any(os.path.realpath(file) == _SYSCTL_CONF for file in files):
+            files.append(_SYSCTL_CONF)
+        names = [name for group in _FORWARDING.values() for name in group]
+        assignments: List[Assignment] = []
+        named: Set[str] = set()
+        for path in files:
+            for number, line in enumerate(_lines(path), 1):
+                key, _equals, value = line.partition("=")
+                key = key.strip().lstrip("-")
+                # One whose first separator is a slash is written with slashes (sysctl.d(5)).
+                pattern = key.replace("/", ".") if "/" in key.partition(".")[0] else key
+                reached = [name for name in names if fnmatchcase(name, pattern)]
+                assignments += [Assignment(name, path, number, value.strip(), "*" in pattern) for name in reached]
+                named.update(() if "*" in pattern else reached)
+        return [entry for entry in assignments if not (entry.by_pattern and entry.name in named)]
 
 
 def _links(plugins: Sequence[Mapping[str, object]]) -> Iterator[HostLink]:
@@ -83,13 +129,9 @@ def _families(plugins: Sequence[Mapping[str, object]]) -> Set[int]:
 # ---- managers of interfaces
 
 
-def _networkd(links: Sequence[HostLink]) -> Iterator[Finding]:
-    if not os.path.exists(_NETWORKD):
-        return
-    files = _by_name([f"{root}/systemd/network" for root in _SYSTEM], ".network")
-    settings = [(path, _settings(path)) for path in files]
+def _networkd(links: Sequence[HostLink], files: Sequence[Tuple[str, Settings]]) -> Iterator[Finding]:
     for link in links:
-        path, values = next((row for row in settings if _matches(row[1], link)), ("", {}))
+        path, values = next((row for row in files if _matches(row[1], link)), ("", {}))
         if path and values.get(("link", "unmanaged"), ["no"])[-1].lower() not in ("yes", "true", "on", "1"):
             shown, pattern = (link.name,) * 2 if link.kind == "bridge" else _VETHS
             text = f"systemd-networkd configures {shown}, and removes addresses, routes or its bridge from it"
@@ -100,7 +142,7 @@ def _networkd(links: Sequence[HostLink]) -> Iterator[Finding]:
             yield obstacle("taken_over", text, f"{path} is the first file whose [Match] has it", remedy, WARNING, path)
 
 
-def _matches(settings: Mapping[Tuple[str, str], List[str]], link: HostLink) -> bool:
+def _matches(settings: Settings, link: HostLink) -> bool:
     """Tell whether a file's [Match] has *link*, as systemd.network(5) says."""
     keys = {key: values for (section, key), values in settings.items() if section == "match" and values}
     facts = {"name": link.name, "type": "bridge" if link.kind == "bridge" else "ether"}
@@ -117,9 +159,9 @@ def _matches(settings: Mapping[Tuple[str, str], List[str]], link: HostLink) -> b
     return bool(keys)
 
 
-def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
+def _settings(path: str) -> Settings:
     """Return the values of each (section, key), with those of its drop-ins; an empty one forgets the others."""
-    settings: Dict[Tuple[str, str], List[str]] = {}
+    settings: Settings = {}
     name = f"systemd/network/{os.path.basename(path)}.d"
     for part in [path, *_by_name([f"{root}/{name}" for root in _SYSTEM], ".conf")]:
         section = ""
@@ -133,17 +175,8 @@ def _settings(path: str) -> Dict[Tuple[str, str], List[str]]:
     return settings
 
 
-def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
+def _network_manager(links: Sequence[HostLink], states: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the interfaces that NetworkManager says it manages: existing ones, as its rules for new ones are many."""
-    command = find_command("nmcli") if is_running("NetworkManager") else None
-    if command is None:
-        return
-    try:
-        answer = run_command([command, "-t", "-e", "no", "-f", "DEVICE,STATE", "device"], _TIMEOUT)
-    except HostError:
-        return
-    rows = [line.rpartition(":") for line in answer.stdout.decode("utf-8", "replace").splitlines()]
-    states = {name: state for name, _colon, state in rows}
     bridges = [link.name for link in links if link.kind == "bridge"]
     ports = [port for name in bridges for port in names_in(f"/sys/class/net/{name}/brif")]
     taken = sorted(name for name in [*bridges, *ports] if states.get(name, "unmanaged") not in _NOT_MANAGED)
@@ -160,8 +193,7 @@ def _network_manager(links: Sequence[HostLink]) -> Iterator[Finding]:
 # ---- sysctl files
 
 
-def _forwarding(versions: Set[int]) -> Iterator[Finding]:
-    assigned = _assignments() if versions else []
+def _forwarding(versions: Set[int], assigned: Sequence[Assignment]) -> Iterator[Finding]:
     for version in sorted(versions):
         names = _FORWARDING[version]
         last = next((entry for entry in reversed(assigned) if entry.name in names), None)
@@ -170,31 +202,6 @@ def _forwarding(versions: Set[int]) -> Iterator[Finding]:
             evidence = f"{last.file}, line {last.line}, sets {last.name} to 0, and no later file sets it"
             remedy = f"write {last.name}=1 there, or remove the line"
             yield obstacle("forwarding_reset", text, evidence, remedy, WARNING, last.file)
-
-
-def _assignments() -> List[Assignment]:
-    """Return the assignments of the keys of forwarding, in order; a pattern does not reach a key that is named."""
-    files = _by_name([f"{root}/sysctl.d" for root in (*_SYSTEM, "/lib")], ".conf")
-    # procps reads it last; systemd only by a link in /etc/sysctl.d.
-    if os.path.exists(_SYSCTL_CONF) and not any(os.path.realpath(file) == _SYSCTL_CONF for file in files):
-        files.append(_SYSCTL_CONF)
-    names = [name for group in _FORWARDING.values() for name in group]
-    assignments: List[Assignment] = []
-    named: Set[str] = set()
-    for path in files:
-        for number, line in enumerate(_lines(path), 1):
-            key, _equals, value = line.partition("=")
-            pattern = _dotted(key.strip().lstrip("-"))
-            reached = [name for name in names if fnmatchcase(name, pattern)]
-            assignments += [Assignment(name, path, number, value.strip(), "*" in pattern) for name in reached]
-            named.update(() if "*" in pattern else reached)
-    return [entry for entry in assignments if not (entry.by_pattern and entry.name in named)]
-
-
-def _dotted(key: str) -> str:
-    """Return a key with dots; one whose first separator is a slash is written with slashes (sysctl.d(5))."""
-    separator = re.search(r"[./]", key)
-    return key.replace("/", ".") if separator and separator.group() == "/" else key
 
 
 # ---- firewalls
@@ -215,9 +222,10 @@ def two_firewalls() -> Iterator[Finding]:
     """Yield that both backends of iptables have rules, so that each tool shows only a part of what packets meet."""
     for family in FAMILIES:
         try:
-            both = [_rules(dump_iptables(backend, family)) for backend in (LEGACY, NFT)]
+            dumps = [dump_iptables(backend, family) for backend in (LEGACY, NFT)]
         except HostError:
             continue
+        both = [re.findall("^-A .*", dump, re.MULTILINE) for dump in dumps]
         if all(both):
             text = f"iptables-legacy and iptables-nft have rules side by side ({family}), and packets pass both"
             evidence = f"iptables-legacy has {len(both[0])} rules, such as {both[0][0]}; iptables-nft {len(both[1])}"
@@ -228,10 +236,6 @@ def two_firewalls() -> Iterator[Finding]:
             yield obstacle("two_firewalls", text, evidence, remedy, WARNING)
 
 
-def _rules(dump: str) -> List[str]:
-    return [line for line in dump.splitlines() if line.startswith("-A ")]
-
-
 # ---- files
 
 
@@ -239,11 +243,7 @@ def _by_name(folders: Sequence[str], extension: str) -> List[str]:
     """Return the files of *folders* in the order of their names; a name counts in the first folder that has it."""
     paths: Dict[str, str] = {}
     for folder in folders:
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            continue
-        for name in names:
+        for name in names_in(folder):
             if name.endswith(extension):
                 paths.setdefault(name, f"{folder}/{name}")
     return [paths[name] for name in sorted(paths)]

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
+from ...libcni.version import is_at_least
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
 from ..checks.directory import directory_problems
 from ..checks.nomad import FIRST_RELEASE, not_fingerprinted
-from ..checks.other_programs import later_obstacles, two_firewalls
+from ..checks.other_programs import OtherPrograms, two_firewalls
 from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
 from ..checks.view import ConfView
 from ..confdir import ConfFile
@@ -35,8 +36,6 @@ from .pools import Pools
 _MOST = 10
 # Programs that are, or contain, a kubelet.
 _KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
-# The newest result that each release of libcni understands (Go: pkg/types/create).
-_NEWEST = {"1.1": (1, 0)}
 # The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
 _ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
 _CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
@@ -85,6 +84,7 @@ class Readiness:
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
         self.pools = Pools(effective.runtimes)
+        self.other_programs = OtherPrograms()
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
         used = [(runtime, *use) for runtime in runtimes for use in self._used(runtime)]
         own = {network.file.path for _runtime, network, level in used if level == ERROR}
@@ -427,7 +427,7 @@ class NetworkCauses:
         yield from tool_obstacles(self.plugins, {}, self.binaries.bin_dirs)
         yield from self._kernel()
         yield from self._addresses()
-        yield from later_obstacles(self.plugins)
+        yield from self.readiness.other_programs.obstacles_of(self.plugins)
 
     def _binaries(self) -> Iterator[Finding]:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
@@ -455,8 +455,8 @@ class NetworkCauses:
         return write + "install plugins of a release that supports it"
 
     def _versions(self) -> Iterator[Finding]:
-        newest = _NEWEST.get(self.runtime.libcni)
-        if newest and _pair(self.version) > newest:
+        # Later releases of libcni understand results of 1.1 (Go: pkg/types/create).
+        if self.runtime.libcni == "1.1" and is_at_least(self.version, "1.1.0"):
             text = f"{self.runtime.name} loads the network, but does not understand its version {self.version}"
             evidence = f"it contains libcni {self.runtime.libcni}, which refuses the result of every ADD"
             remedy = 'write "cniVersion": "1.0.0", or update the runtime'
@@ -530,12 +530,6 @@ class NetworkCauses:
             kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
             evidence = f'{kinds} has no "ipam" with a type'
             yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
-
-
-def _pair(version: str) -> Tuple[int, int]:
-    major, _dot, rest = version.partition(".")
-    minor = rest.partition(".")[0]
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 def _read_only_or_full(path: str) -> str:

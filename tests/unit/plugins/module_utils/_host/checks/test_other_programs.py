@@ -39,7 +39,7 @@ def files(tmp_path, monkeypatch):
 
 
 def told(*plugins):
-    return [(entry.code, entry.level) for entry in other_programs.later_obstacles(plugins)]
+    return [(entry.code, entry.level) for entry in other_programs.OtherPrograms().obstacles_of(plugins)]
 
 
 @pytest.mark.parametrize("network", [BRIDGE, {"type": "flannel", "delegate": {"hairpinMode": True}}])
@@ -66,7 +66,7 @@ def told(*plugins):
 )
 def test_systemd_networkd_takes_what_its_match_has(files, network, match, taken):
     root = files({"usr/systemd/network/90-all.network": f"[Match]\n{match}\n[Network]\nDHCP=yes\n"})
-    found = list(other_programs.later_obstacles([network]))
+    found = list(other_programs.OtherPrograms().obstacles_of([network]))
     assert [entry.code for entry in found] == ["taken_over"] * len(taken)
     for entry, name in zip(found, taken):
         assert name in entry.what
@@ -128,7 +128,7 @@ def test_only_interfaces_of_the_host_are_taken(files):
 )
 def test_the_sysctl_file_that_wins_is_named(files, texts, winner):
     files(texts)
-    found = list(other_programs.later_obstacles([BRIDGE]))
+    found = list(other_programs.OtherPrograms().obstacles_of([BRIDGE]))
     assert [entry.code for entry in found] == (["forwarding_reset"] if winner else [])
     assert all(winner in entry.evidence for entry in found)
 
@@ -160,6 +160,18 @@ def test_networkmanager_is_asked(files, monkeypatch, states, taken):
     monkeypatch.setattr(other_programs, "find_command", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(other_programs, "run_command", lambda _argv, _timeout: Done(0, states.encode(), ""))
     assert told(BRIDGE) == ([("taken_over", "warning")] if taken else [])
+
+
+def test_networkmanager_is_asked_once_for_all_networks(files, monkeypatch):
+    asked = []
+    monkeypatch.setattr(other_programs, "is_running", lambda _name: True)
+    monkeypatch.setattr(other_programs, "find_command", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(
+        other_programs, "run_command", lambda *call: asked.append(call) or Done(0, b"cni0:connected", "")
+    )
+    programs = other_programs.OtherPrograms()
+    found = [entry.code for _network in range(3) for entry in programs.obstacles_of([BRIDGE])]
+    assert (found, len(asked)) == (["taken_over"] * 3, 1)
 
 
 def test_firewalld_has_to_have_the_zone(files, monkeypatch):

@@ -76,7 +76,7 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(readiness, "try_networks", made.try_networks)
     monkeypatch.setattr(readiness, "forget_others", made.kept.append)
     monkeypatch.setattr(readiness, "two_firewalls", list)
-    monkeypatch.setattr(readiness, "later_obstacles", lambda _plugins: [])
+    monkeypatch.setattr(readiness.OtherPrograms, "obstacles_of", lambda _programs, _plugins: [])
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
