@@ -166,7 +166,7 @@ def test_a_layout_that_cannot_be_changed_is_said_with_what_to_write(text):
         ("version = 2\n[grpc]\nuid = 1\n", ["/d"]),
         ("version = 2\nimports = ['/a', \"/b\"] # x\n", ["/a", "/b", "/d"]),
         ('imports = [\n  "/a",\n  "/b",\n]\n', ["/a", "/b", "/d"]),
-        # The last entry has no comma, and a line of ours goes as a whole.
+        # The last entry has no comma, and a managed line is removed as a whole.
         ('imports = [ # x\n  "/a",\n  "/b"\n]\n', ["/d", "/a", "/b"]),
         ("imports = [\n]\n", ["/d"]),
     ],
