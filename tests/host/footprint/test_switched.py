@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
-from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT, NEW
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, CHAINS, HOST_PORT, NEW
 from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 OF_CONTAINERS = "^-A .*(id:|/32|CNI-DN)|^:CNI-(DN-|[0-9a-f]{24})"
@@ -72,6 +72,19 @@ def test_drift_names_a_switch_and_a_repair_follows_it(switched, generation):
     assert sh(SAVE) == ""
     assert str(HOST_PORT) in sh("iptables-nft-save")
     assert not site.run(on_drift="fail")["changed"]
+
+
+def test_a_switch_of_ip6tables_is_no_drift_of_rules_of_ipv4(new_site, path_of, tmp_path):
+    site = new_site("portmap-dual", environment=path_of("nft"))
+    conflist = CHAINS["static"].conflist(site.leases)
+    site.write_network({**conflist, "plugins": [*conflist["plugins"], {"type": "firewall"}]})
+    site.add_container("dual")
+    site.add_container("four", network=conflist["name"], capability_args={})
+    site.attach()
+    (tmp_path / "nft/ip6tables").unlink()
+    (tmp_path / "nft/ip6tables").symlink_to(shutil.which("ip6tables-legacy"))
+    drifted = [attachment.get("error") for attachment in site.call(check_mode=True, on_drift="fail")["attachments"]]
+    assert "is now iptables-legacy" in drifted[0]["message"] and not drifted[1]
 
 
 def test_gc_after_a_switch_leaves_nothing(switched):

@@ -132,20 +132,20 @@ def _may_have_tables(backend: str, family: str) -> bool:
         return False
 
 
-def switched_backends(keys: Iterable[ChainKey]) -> Dict[str, str]:
-    """Return the backends of iptables that have rules of *keys* and that plugins no longer use -> the present one.
+def switched_backends(keys: Iterable[ChainKey]) -> Dict[ChainKey, str]:
+    """Return (backend of iptables, family) that have rules of *keys* and that plugins no longer use -> present backend.
 
     Plugins run ``iptables`` and ``ip6tables``, whichever backend that is. A command that cannot be run tells nothing.
     """
     places = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == CHAIN and key[1] in BACKENDS)
-    switched: Dict[str, str] = {}
+    switched: Dict[ChainKey, str] = {}
     for backend, family in places:
         path = shutil.which(FAMILIES[family])
         with contextlib.suppress(HostError):
             said = commands.run_command([path, "--version"], TIMEOUT).stdout if path is not None else b""
             present = NFT if b"nf_tables" in said else LEGACY
             if said.startswith(f"{FAMILIES[family]} v".encode()) and present != backend:
-                switched[backend] = present
+                switched[backend, family] = present
     return switched
 
 

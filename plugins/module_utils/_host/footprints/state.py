@@ -12,7 +12,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Opti
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
-from ..firewall.chains import CHAIN, NO_POLICY, TABLE, FoundChains, read_chains, survives
+from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
 from ..kernel.objects import OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
@@ -48,7 +48,7 @@ class Reading:
 
     ``misplaced`` are recorded rules that are there, but not in their recorded order, and ``ours`` all recorded rules by
     their chain; see note_order.
-    ``switched``: backend of iptables that plugins no longer use -> the present one.
+    ``switched``: see switched_backends.
 
     Besides the kinds of kernel.objects there are ``(sysctl, name)`` with a text, and ``(lease, data dir, network,
     address)`` with the text of the file.
@@ -61,7 +61,7 @@ class Reading:
         self.chains = chains
         self.misplaced: FrozenSet[ObjectKey] = frozenset()
         self.ours: Mapping[ObjectKey, Sequence[str]] = {}
-        self.switched: Mapping[str, str] = {}
+        self.switched: Mapping[ObjectKey, str] = {}
         self._counts: Dict[ObjectKey, Counter[str]] = {}
 
     def kernel_object(self, space: str, key: ObjectKey) -> Optional[KernelObject]:
@@ -243,8 +243,8 @@ def compare(reading: Reading, drift: Drift) -> None:
     differences = list(_differences(reading, HOST, footprint.host))
     if netns in reading.spaces and netns != HOST:
         differences += _differences(reading, netns, footprint.inside)
-        used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in reading.switched)
-        differences += [Difference(HOST, (SWITCH, backend), backend, reading.switched[backend]) for backend in used]
+        switched = {key[1]: reading.switched[key[1:3]] for key in footprint.host if key[1:3] in reading.switched}
+        differences += [Difference(HOST, (SWITCH, was), was, now) for was, now in switched.items()]
         if drift.source != DEDUCED:
             differences += _added_rules(reading, footprint)
             differences += _harmful(reading, netns, footprint.inside, default_routes=True)

@@ -243,9 +243,9 @@ def read(backend, family="ipv4"):
 @pytest.mark.parametrize(
     ("said", "switched"),
     [
-        (b"iptables v1.8.9 (nf_tables)\n", {"iptables-legacy": "iptables-nft"}),
-        (b"iptables v1.8.9 (legacy)\n", {"iptables-nft": "iptables-legacy"}),
-        (b"iptables v1.6.1\n", {"iptables-nft": "iptables-legacy"}),
+        (b"iptables v1.8.9 (nf_tables)\n", {("iptables-legacy", "ipv4"): "iptables-nft"}),
+        (b"iptables v1.8.9 (legacy)\n", {("iptables-nft", "ipv4"): "iptables-legacy"}),
+        (b"iptables v1.6.1\n", {("iptables-nft", "ipv4"): "iptables-legacy"}),
         (b"false (GNU coreutils) 9.1\n", {}),
         (b"", {}),
     ],
