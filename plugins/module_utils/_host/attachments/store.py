@@ -510,19 +510,22 @@ def read_other_caches(cache_dir: str) -> List[CacheContents]:
         known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
     this = os.path.realpath(cache_dir)
     return [
-        read_cache(folder, f"cache {folder}")
+        read_cache(folder, is_other=True)
         for folder in known
         if os.path.realpath(folder) != this
         and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
     ]
 
 
-def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
+def read_cache(cache_dir: str, is_other: bool = False) -> CacheContents:
     """Return the contents of a cache directory, sorted by network, container and interface.
+
+    *is_other*: it is not that of the settings, so what has no record was made by others, such as Multus.
 
     Raises HostError ``source_unusable`` if it cannot be listed.
     """
-    folder, private = os.path.join(cache_dir, RECORDS), cache_dir != cache.DEFAULT_DIR
+    folder = os.path.join(cache_dir, RECORDS)
+    private = cache_dir == _MANAGED_DIR if is_other else cache_dir != cache.DEFAULT_DIR
     records = {os.path.basename(file.path): file for file in _files(folder)}
     results = {os.path.basename(file.path): file for file in _files(os.path.join(cache_dir, "results"))}
     entries = []
@@ -538,7 +541,7 @@ def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
     unfinished = _files(cache_dir, f".{cache.KIND}-", ".tmp")
     entries += [_leftover(os.path.basename(file.path), [file]) for file in unfinished]
     entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
-    return CacheContents(entries, cache_dir, source)
+    return CacheContents(entries, cache_dir, f"cache {cache_dir}" if is_other else "cache")
 
 
 def _leftover(name: str, files: List[CacheFile], managed: bool = True) -> CachedAttachment:

@@ -42,7 +42,7 @@ def pod_caches(
         if folder.startswith("/") and "\0" not in folder and os.path.isdir(os.path.join(folder, FOLDER)):
             check_cache_dir(folder)
             check_trusted(os.path.join(folder, FOLDER))
-            caches.append(by_folder.get(folder) or read_cache(folder, f"cache {folder}"))
+            caches.append(by_folder.get(folder) or read_cache(folder, is_other=True))
     return caches
 
 

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Se
 from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present, find_drift
 from ..attachments.request import Key
 from ..attachments.store import CacheContents, CachedAttachment, HostStores
+from ..binaries.types import is_multus
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
@@ -42,6 +43,11 @@ class Live(NamedTuple):
     @property
     def netns(self) -> str:
         return self.present.attached.netns
+
+    @property
+    def delegates(self) -> bool:
+        """Whether a plugin such as Multus has left it to other networks."""
+        return any(is_multus(plugin.network) for plugin in self.present.attached.config.plugins)
 
     def row(self, drift: Drift) -> Dict[str, Any]:
         """Return what a module returns of it."""
@@ -101,11 +107,12 @@ class Audit:
             for attachment in (self._live_one(contents, entry, live) for contents, entry in entries):
                 if attachment is not None:
                     by_key.setdefault(attachment.key, attachment)
+        direct = {key[1:] for key, attachment in by_key.items() if not attachment.delegates}
         seen = inspect_paths({attachment.netns: (attachment.key.ifname,) for attachment in by_key.values()})
         lives = [
             attachment._replace(present=attachment.present._replace(identity=seen[attachment.netns].identity or {}))
-            for _key, attachment in sorted(by_key.items())
-            if seen[attachment.netns].identity
+            for key, attachment in sorted(by_key.items())
+            if seen[attachment.netns].identity and not (attachment.delegates and key[1:] in direct)
         ]
         forget_rehearsals([*kept, *(attachment.key for attachment in lives)])
         return lives
