@@ -82,7 +82,7 @@ def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> Po
         capability_args["labels"] = [{"key": key, "value": value} for key, value in labels.items()]
     if pod.get("cgroup_path"):
         capability_args["cgroupPath"] = pod["cgroup_path"]
-    rates = {way: _rate(annotations.get(_BANDWIDTH.format(way)), way, where) for way in _WAYS}
+    rates = {way: _rate(pod, annotations.get(_BANDWIDTH.format(way)), way, where) for way in _WAYS}
     capability_args.update(_of_go_cni(pod, rates))
     return PodConventions(args, capability_args, frozenset((ANNOTATIONS, "labels", "cgroupPath", "dns")))
 
@@ -134,11 +134,12 @@ def _texts(values: Mapping[Any, Any], where: str) -> Dict[str, str]:
     return dict(values)
 
 
-def _rate(text: Optional[str], way: str, where: str) -> Optional[int]:
+def _rate(pod: Mapping[str, Any], text: Optional[str], way: str, where: str) -> Optional[int]:
     """Return bits per second, None if the pod has no such limit."""
     if text is None:
         return None
-    place = f"{where}.annotations.{_BANDWIDTH.format(way)}"
+    option = f"{way}_bandwidth"
+    place = f"{where}.{option if pod.get(option) else 'annotations.' + _BANDWIDTH.format(way)}"
     exact = _quantity(text)
     if exact is None:
         raise _bad(place, f"{text[:40]!r} is not a quantity; write, for example, 10M (bits per second)")
