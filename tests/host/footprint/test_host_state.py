@@ -213,6 +213,12 @@ def test_a_rule_that_leads_the_packets_of_a_port_elsewhere_is_reported_and_left(
     assert "10.88.0.99:80" in sh(f"iptables -t nat -S {chain}")
     sh(f"iptables -t nat -D {chain} {rule}")
     assert not site.run(check_mode=True, on_drift="fail")["changed"]
+    # An attachment without its interface is made again in any case.
+    for on_drift in ("report", "fail"):
+        sh(f"iptables -t nat -A {chain} {rule}; ip -n pwf-ctr link delete eth0")
+        result = site.run(on_drift=on_drift)
+        assert [(row["action"], row["reason"]) for row in result["attachments"]] == [("repaired", "interface")]
+        assert f"rule of the chain {chain} " in " ".join(result["warnings"])
 
 
 @pytest.mark.parametrize("generation", BOTH)

@@ -400,11 +400,14 @@ class AttachPlanner:
 
     def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any], repair: str = RENEW) -> None:
         message = f"{outcome.key} has drifted: {what}"
-        if self._settings.on_drift == "fail":
+        # Without its interface, it is made again in any case.
+        is_gone = outcome.reason == "interface"
+        if self._settings.on_drift == "fail" and not is_gone:
             how = {RENEW: "; set on_drift: repair to detach it and attach it again", NOTHING: ""}
             rest = how.get(repair, "; set on_drift: repair to put it back in place")
             raise HostError(f"{message}{rest}", code="drifted", **facts)
-        outcome.reason, outcome.words = reason, what
+        if not is_gone:
+            outcome.reason, outcome.words = reason, what
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair" and repair != NOTHING:
             outcome.planned = repair

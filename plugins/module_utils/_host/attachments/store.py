@@ -532,22 +532,18 @@ def read_cache(cache_dir: str, is_other: bool = False) -> CacheContents:
     for name in sorted({*results, *records}):
         result, record = results.get(name), records.get(name)
         files = [file for file in (result, record) if file]
-        if name.startswith("."):
-            entries.append(_leftover(name, files, private or record is not None))
-        else:
-            entries.append(CachedAttachment(name, files, private or record is not None))
+        entry = CachedAttachment(name, files, private or record is not None)
+        entries.append(entry)
+        if not name.startswith("."):
             # Something else may have the record's name.
-            entries[-1].load(result, record or _read(os.path.join(folder, name)))
+            entry.load(result, record or _read(os.path.join(folder, name)))
     unfinished = _files(cache_dir, f".{cache.KIND}-", ".tmp")
-    entries += [_leftover(os.path.basename(file.path), [file]) for file in unfinished]
+    entries += [CachedAttachment(os.path.basename(file.path), [file]) for file in unfinished]
+    for entry in entries:
+        if entry.name.startswith("."):
+            entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
     entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
     return CacheContents(entries, cache_dir, f"cache {cache_dir}" if is_other else "cache")
-
-
-def _leftover(name: str, files: List[CacheFile], managed: bool = True) -> CachedAttachment:
-    entry = CachedAttachment(name, files, managed)
-    entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
-    return entry
 
 
 def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:

@@ -8,22 +8,10 @@ import json
 
 import pytest
 
-NETWORK = {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "bridge", "ipam": {"type": "dhcp"}}]}
-
-
-def nad(config, before="", metadata="  name: storage\n"):
-    """Return a manifest with *config*, the text of the value of spec.config with its indicator."""
-    head = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\n"
-    return f"{before}{head}metadata:\n{metadata}spec:\n  config: {config}\n"
-
-
-def codes(messages, *levels):
-    return [code for *_place, level, code in messages if level in (levels or ("error", "warning"))]
-
+from ansible_collections.podwire.cni.tests.unit.plugins.plugin_utils.test_lint_rules import MACVLAN, NETWORK, codes, nad
 
 # ---- templates
 
-MACVLAN = '{"cniVersion": "1.0.0", "type": "macvlan", "mode": "bridge", "master": "eth0"}'
 HELM = """\
 {{- range $index, $nic := .Values.nics }}
 {{- if $nic.enabled }}

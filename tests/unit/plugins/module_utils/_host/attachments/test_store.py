@@ -133,6 +133,7 @@ def test_what_is_managed(tmp_path, monkeypatch):
     # In a directory of its own, the collection made all of them.
     monkeypatch.setattr(store.cache, "DEFAULT_DIR", "/elsewhere")
     assert [entry.managed for entry in read(tmp_path).entries] == [True, True]
+    assert [entry.managed for entry in store.read_cache(str(tmp_path), is_other=True).entries] == [False, True]
 
 
 def test_networks_are_listed_once(tmp_path):
