@@ -1,13 +1,15 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints how many lines each part of the collection has, and fails if one has more than it may.
+"""Prints how many lines each part of the collection has, and how many files a walk opens, and fails above a limit.
 
-A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it.
+What is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +58,8 @@ HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_140
+# The files that each "On its way, ... opens these files" of architecture.md names.
+WALKS = {"a new network": (8, 14), "a new attachment": (8, 12), "the lease of a dead container": (8, 8)}
 
 
 def lines(pattern: str, excluded: str = "") -> int:
@@ -67,15 +71,31 @@ def lines(pattern: str, excluded: str = "") -> int:
     return sum(path.read_bytes().count(b"\n") for path in paths if path.is_file() and not path.is_symlink())
 
 
+def walks() -> Iterator[tuple[str, int]]:
+    """Yield what walks through the code, and how many files that opens. Fails if a walk is no longer described."""
+    text = (ROOT / "docs/contributing/architecture.md").read_text(encoding="utf-8")
+    for subject in WALKS:
+        paragraph = re.search(rf"^On its way, {subject} (.+?)(\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+        assert paragraph, f"architecture.md does not say which files {subject} opens"
+        yield subject, paragraph[1].count(".py`")
+
+
+def print_table(title: str, rows: list[tuple[str, int, int, int]]) -> None:
+    print(f"{title:28}{'now':>8}{'budget':>8}{'limit':>8}")
+    for name, count, budget, limit in rows:
+        print(f"{name:28}{count:8}{budget:8}{limit:8}{'  too many' if count > limit else ''}")
+
+
 def main() -> int:
     # What is tested here.
     code = sum(lines(f"{folder}/*") for folder in ("plugins", "conformance", "examples"))
     parts = [*PARTS, BASE, *(Part(f"  {room}", f"{HOST}/{room}/*", *most) for room, most in ROOMS.items())]
     rows = [(part.name, lines(part.pattern, part.excluded), part.budget, part.limit or part.budget) for part in parts]
     rows.append(("tests", lines("tests/*"), int(TESTS * code), TESTS_LIMIT))
-    print(f"{'part':14}{'lines':>8}{'budget':>8}{'limit':>8}")
-    for name, count, budget, limit in rows:
-        print(f"{name:14}{count:8}{budget:8}{limit:8}{'  too long' if count > limit else ''}")
+    print_table("lines of a part", rows)
+    walked = [(subject, count, *WALKS[subject]) for subject, count in walks()]
+    print_table("files of a walk", walked)
+    rows += walked
     return int(any(count > limit for _name, count, _budget, limit in rows))
 
 
