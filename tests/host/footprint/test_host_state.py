@@ -197,6 +197,23 @@ def test_an_address_is_put_back_where_it_was_changed_or_refused(attached, comman
     repair(site, targets_of(*site.containers))
 
 
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("chain", ["bridge-dual-masq", "ptp-masq"])
+def test_the_host_forwards_what_comes_from_an_interface(attached, chain, generation):
+    site = attached(chain, generation=generation)
+    bridge, (end, *_others) = BRIDGE_NAME in links(), [name for name in links() if name.startswith("veth")]
+    names = [f"net.{family}.conf.{BRIDGE_NAME}" for family in ("ipv4", "ipv6")] if bridge else [f"net.ipv4.conf.{end}"]
+    sh("".join(f"sysctl -q -w {name}.forwarding=0\n" for name in names))
+    repair(
+        site,
+        [f"pwf-{chain}"] if bridge else targets_of(*site.containers),
+        [f"{name}.forwarding is 0" for name in names],
+    )
+    # The switch tells it of all.
+    sh("sysctl -q -w net.ipv4.ip_forward=0")
+    repair(site, ["shared firewall rules and forwarding"])
+
+
 def test_a_rule_that_leads_the_packets_of_a_port_elsewhere_is_reported_and_left(attached):
     """The chain is the container's alone. The rule that it took the place of is put back."""
     site = attached("portmap")

@@ -3,46 +3,28 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, CHAINS, HOST_PORT, NEW
-from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh, with_iptables
 
 OF_CONTAINERS = "^-A .*(id:|/32|CNI-DN)|^:CNI-(DN-|[0-9a-f]{24})"
 SAVE = f"{{ iptables-legacy-save; ip6tables-legacy-save; }} 2>/dev/null | grep -E '{OF_CONTAINERS}' || true"
 
 
 @pytest.fixture
-def path_of(tmp_path):
-    """Return a function that makes `iptables` a program of a backend, and returns the environment."""
-
-    def make(backend):
-        folder = tmp_path / backend
-        folder.mkdir(exist_ok=True)
-        for name in ("iptables", "ip6tables"):
-            if not (folder / name).exists():
-                (folder / name).symlink_to(shutil.which(f"{name}-{backend}"))
-        return {"PATH": f"{folder}:{os.environ['PATH']}"}
-
-    return make
-
-
-@pytest.fixture
-def switched(new_site, path_of):
+def switched(new_site, tmp_path):
     """Return a function that attaches a container with iptables-legacy and switches to nft."""
 
     def make(generation):
-        site = new_site("full", generation, path_of("legacy"))
+        site = new_site("full", generation, {"PATH": with_iptables("legacy", tmp_path / "legacy")})
         site.add_container("ctr")
         site.attach()
         assert str(HOST_PORT) in sh(SAVE)
-        site._environment = path_of("nft")
+        site._environment = {"PATH": with_iptables("nft", tmp_path / "nft")}
         return site
 
     return make
@@ -74,15 +56,15 @@ def test_drift_names_a_switch_and_a_repair_follows_it(switched, generation):
     assert not site.run(on_drift="fail")["changed"]
 
 
-def test_a_switch_of_ip6tables_is_no_drift_of_rules_of_ipv4(new_site, path_of, tmp_path):
-    site = new_site("portmap-dual", environment=path_of("nft"))
+def test_a_switch_of_ip6tables_is_no_drift_of_rules_of_ipv4(new_site, tmp_path):
+    site = new_site("portmap-dual", environment={"PATH": with_iptables("nft", tmp_path / "nft")})
     conflist = CHAINS["static"].conflist(site.leases)
     site.write_network({**conflist, "plugins": [*conflist["plugins"], {"type": "firewall"}]})
     site.add_container("dual")
     site.add_container("four", network=conflist["name"], capability_args={})
     site.attach()
     (tmp_path / "nft/ip6tables").unlink()
-    (tmp_path / "nft/ip6tables").symlink_to(shutil.which("ip6tables-legacy"))
+    (tmp_path / "nft/ip6tables").symlink_to("/usr/sbin/ip6tables-legacy")
     drifted = [attachment.get("error") for attachment in site.call(check_mode=True, on_drift="fail")["attachments"]]
     assert "is now iptables-legacy" in drifted[0]["message"] and not drifted[1]
 

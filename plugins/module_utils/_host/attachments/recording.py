@@ -44,16 +44,8 @@ from .verbs import AddWatch
 
 _PROMISCUOUS = 0x100
 # What reference plugins set of interfaces, on the host and in the container.
-_INTERFACE_SYSCTLS = (
-    "accept_dad",
-    "accept_ra",
-    "arp_notify",
-    "disable_ipv6",
-    "enhanced_dad",
-    "keep_addr_on_down",
-    "ndisc_notify",
-    "route_localnet",
-)
+_INTERFACE_SYSCTLS = ["accept_ra", "arp_notify", "ndisc_notify", "route_localnet"]
+_INTERFACE_SYSCTLS += ["accept_dad", "disable_ipv6", "enhanced_dad", "keep_addr_on_down"]
 
 
 class FirstAlone:
@@ -278,6 +270,8 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
     is_gateway = any(map(forwards, bridges))
     families = {":" in address for address in attached.ips}
     named = [name for kind, name in interface_sysctls_set_by(attached.config, attached.key.ifname)]
+    routes = any(map(forwards, plugins))
+    named += ["forwarding"] if routes else []
     return Party(
         attached.key,
         [address.partition("/")[0] for address in attached.ips],
@@ -286,7 +280,7 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
         result_gateways(attached.result) if is_gateway or not reference else (),
         UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
         {*_INTERFACE_SYSCTLS, *named} if reference else None,
-        [name for name, is_six in zip(SWITCHES, (False, True)) if any(map(forwards, plugins)) and is_six in families],
+        [name for name, is_six in zip(SWITCHES, (False, True)) if routes and is_six in families],
         not reference,
     )
 

@@ -15,12 +15,10 @@ from ..netlink import LOCAL_TABLE
 from ..struct import struct
 from .attribution import Attribution, Party, is_of_plugins
 from .footprint import SHARED, Footprint, Objects, Owner, SharedFootprints
-from .object_kinds import HOST, KINDS, LEASE, is_default_rule, rules_by_chain
-from .state import LeaseStore, Reading, read_stores
+from .object_kinds import HOST, KINDS, LEASE, LINK, is_default_rule, rules_by_chain
+from .state import FORWARDING, LeaseStore, Reading, read_stores
 
-_SWITCHES = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
-SWITCHES = tuple(_SWITCHES.values())
-"""The global switches of forwarding, which also set what each interface does."""
+SWITCHES = tuple(FORWARDING.values())
 Defaults = Mapping[Tuple[str, str], int]
 
 
@@ -107,9 +105,8 @@ def _compare_objects(before: State, after: State, on_host: bool, changed: Object
         elif was is None or was.value != now.value:
             changed[key] = now
     for key, was in before.items():
-        if on_host and key[0] != "link":
-            continue
-        if key[0] not in OF_INTERFACES and key[0] not in (GLOBAL, LEASE) and not was.derived and key not in after:
+        counts = key[0] == LINK if on_host else key[0] not in (*OF_INTERFACES, GLOBAL, LEASE)
+        if counts and not was.derived and key not in after:
             changed[key] = KernelObject(None, was.raw, was.ifindex, was.peer)
 
 
@@ -121,15 +118,14 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, changed: O
         was = before.get(key)
         if was is not None and was.value == now.value:
             continue
-        switch = (GLOBAL, _SWITCHES[kind])
-        switched = before.get(switch) != after.get(switch)
-        for place, (name, value) in enumerate(zip(compared_names(kind), now.value)):
-            if was is not None and place < len(was.value):
-                start: Optional[int] = was.value[place]
-            else:
-                start = defaults.get((kind, name)) if name else None
-            # The global switch sets that of every interface.
-            if name and start not in (None, value) and not (name == "forwarding" and (switched or was is None)):
+        switched = before.get((GLOBAL, FORWARDING[kind])) != after.get((GLOBAL, FORWARDING[kind]))
+        starts = was.value if was is not None else [defaults.get((kind, name)) for name in compared_names(kind)]
+        for name, start, value in zip(compared_names(kind), starts, now.value):
+            if name == "forwarding" and (switched or was is None):
+                # The global switch sets that of every interface, and the host routes for a new one that is no port.
+                device = after.get((LINK, interface))
+                start = 0 if was is None and device is not None and not device.value["master"] else None
+            if name and start not in (None, value):
                 changed[kind, interface, name] = KernelObject(value)
 
 

@@ -38,6 +38,8 @@ from .object_kinds import (
 LeaseStore = Tuple[str, str]
 RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
 """What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
+FORWARDING = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
+"""The global switches of forwarding, which also set what each interface does."""
 _MTU_WITHOUT_PORTS = 1500
 # The place of the protocol in the header of a route, and RTA_GATEWAY.
 _PROTOCOL, _GATEWAY = 5, 5
@@ -263,6 +265,9 @@ def _differences(reading: Reading, space: str, objects: Objects) -> Iterator[Dif
         if unread(reading, key):
             continue
         now = reading.value(space, key)
+        if key[-1] == "forwarding" and reading.value(space, (GLOBAL, FORWARDING.get(str(key[0]), ""))) == "0":
+            # All have it off, which the switch tells.
+            continue
         if wanted.value is None and key[0] == "route" and now is not None and not _is_same(wanted, reading, space, key):
             # Others have added it meanwhile.
             continue

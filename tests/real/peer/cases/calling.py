@@ -9,18 +9,7 @@ import typing as t
 import jsontext
 from model import CONTAINER, NETNS, Case, Step
 
-from cases.material import (
-    NETWORK,
-    PLUGINS,
-    VERSIONS,
-    answer,
-    chain,
-    network_case,
-    plugin,
-    result,
-    runtime_env,
-    verb,
-)
+from cases.material import NETWORK, PLUGINS, VERSIONS, answer, chain, network_case, plugin, result, runtime_env, verb
 from cases.results import entry
 
 # More than is quoted, and more than is kept, of a text.

@@ -413,6 +413,7 @@ def test_changes_of_an_add():
     defaults = {("conf4", "forwarding"): 0, ("conf4", "mc_forwarding"): 0, ("conf4", "proxy_arp"): 1}
     assert changes(before, after, defaults) == {
         ("conf4", "old", "mc_forwarding"): KernelObject(5),
+        ("conf4", "new", "forwarding"): KernelObject(1),
         ("conf4", "new", "proxy_arp"): KernelObject(3),
         ("link", "new"): link(),
         ("link", "dev0"): KernelObject(None, b"", 1),
