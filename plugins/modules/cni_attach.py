@@ -70,7 +70,7 @@ options:
       - Replace a damaged cache entry, after a DEL with the current configuration of the network.
       - Attach even if the namespace already has an interface of that name.
       - Detach and attach again even if the network has changed only by the plugin of a running daemon, such as Istio
-        or Linkerd.
+        or Linkerd, or if the new ADD fails in a rehearsal (V(add_would_fail)).
     type: bool
     default: false
   preview:

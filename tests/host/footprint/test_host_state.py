@@ -176,6 +176,27 @@ def test_a_route_before_a_recorded_one(attached):
     assert site.dead() == []
 
 
+@pytest.mark.parametrize("generation", BOTH)
+def test_nothing_is_detached_where_its_add_would_fail(attached, generation):
+    """A gateway that was put back stands behind an address of others, and plugin bridge looks at the first one."""
+    site = attached("bridge", generation=generation)
+    sh(f"ip address flush dev {BRIDGE_NAME}; ip address add 10.88.0.250/32 dev {BRIDGE_NAME}")
+    repair(site, ["pwf-bridge"])
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"][0]["mtu"] = 1400
+    site.write_network(conflist)
+    before = site.picture()
+    for check_mode in (True, False):
+        failed = site.call(check_mode=check_mode)
+        assert (failed["code"], failed["changed"]) == ("add_would_fail", False)
+        assert "already has an IP address different from" in failed["msg"]
+    assert site.dead() == []
+    assert site.picture() == before
+    assert site.call(force=True)["code"] == "add_failed"
+    sh(f"ip address delete 10.88.0.250/32 dev {BRIDGE_NAME}")
+    assert [row["action"] for row in site.run()["attachments"]] == ["added"]
+
+
 @pytest.mark.parametrize("end", ["link set $(basename /sys/class/net/pwf0/brif/veth*)", "-n pwf-ctr link set eth0"])
 def test_a_pair_of_which_one_end_is_elsewhere_is_made_by_an_add(attached, end):
     site = attached("bridge")

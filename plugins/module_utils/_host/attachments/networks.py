@@ -112,15 +112,10 @@ class Networks:
 
     def _not_there(self, name: str) -> HostError:
         if not os.path.isdir(self._conf_dir):
-            return HostError(
-                f"the network {name} is not configured: there is no directory {self._conf_dir}; create both with "
-                "cni_conf",
-                code="missing_conf_dir",
-            )
-        return HostError(
-            f"no file in {self._conf_dir} configures the network {name}; write one with cni_conf",
-            code="missing_network",
-        )
+            what = f"the network {name} is not configured: there is no directory {self._conf_dir}"
+            return HostError(f"{what}; create both with cni_conf", code="missing_conf_dir")
+        what = f"no file in {self._conf_dir} configures the network {name}"
+        return HostError(f"{what}; write one with cni_conf", code="missing_network")
 
     def test_plugins(self, config: NetworkConfigList) -> None:
         """Test that every plugin of the network is installed and supports its version.

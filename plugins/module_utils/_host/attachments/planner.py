@@ -20,7 +20,7 @@ from ..netns import Netns, Seen, inspect_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
 from .attached import ADDING, ATTACHED, Attached
-from .drift import ADDED, find_drift, present_in
+from .drift import ADDED, Present, find_drift, present_in
 from .networks import Networks
 from .outcome import (
     ADD,
@@ -55,6 +55,7 @@ class AttachPlanner:
         # Those of pods may be in other directories.
         self._networks: Dict[str, Networks] = {}
         self._seen: Dict[str, Seen] = {}
+        self._renewals: List[Outcome] = []
         self._owners: Optional[Owners] = None
 
     def make(self, request: Sequence[WantedAttachment]) -> AttachPlan:
@@ -79,6 +80,8 @@ class AttachPlanner:
         self._check([o for o in stay if not (o.failed or o.reason)])
         each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
+        if not (self._settings.force or self._view.binaries):
+            self._rehearse()
         self._note_capabilities(outcomes)
         if self._plan.drifts.any or any(o.todo != NOTHING or o.adopted or o.injectors or o.reroutes for o in outcomes):
             # Imported late: an unchanged run has no steps.
@@ -421,10 +424,21 @@ class AttachPlanner:
                 self._test_tools(outcome, [plugin.network for plugin in outcome.config.plugins])
                 if outcome.todo == RENEW:
                     _test_lower_devices(outcome.key, outcome.config)
+                    self._renewals += [outcome] if outcome.reason != "interrupted" else []
                 elif outcome.key.ifname != "lo":
                     self._note_others(outcome)
             except HostError as error:
                 self._plan.tolerate(outcome, error)
+
+    def _rehearse(self) -> None:
+        """Fail those whose DEL would take away an interface, and whose ADD would fail, as far as that can be known."""
+        renewals = {o.key: o for o in self._renewals if o.key.ifname in self._seen[o.wanted.netns].links}
+        # Without the addresses of before: an ADD that does not get them is tried again without, too.
+        presents = [Present(o.given(o.config), {}, None) for o in renewals.values() if o.config is not None]
+        for key, error in (self._settings.rehearse(presents) if self._settings.rehearse and presents else {}).items():
+            if isinstance(error, HostError) and error.code == "add_failed":
+                rest = "nothing was detached; remove the cause and run again, or set force: true to try nevertheless"
+                renewals[key].fail(HostError(f"cannot repair {key}: {error.msg}; {rest}", code="add_would_fail"))
 
     def _note_others(self, outcome: Outcome) -> None:
         """Note the interfaces that the container has: with one more, packets may go another way."""
@@ -462,22 +476,15 @@ def _is_same(config: NetworkConfigList, other: NetworkConfigList) -> bool:
 
 def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:
     """Raise HostError ``master_missing`` where DEL would succeed and ADD would not."""
-    for plugin in config.plugins:
-        master = lower_of(plugin.network)
-        if not master or kind_of(plugin.network).parent != "master":
-            continue
-        device = next((link for link in netlink.links().values() if link.name == master), None)
-        if device is None or not device.up:
-            raise HostError(
-                f"cannot repair {key}: its lower device {master} is {'down' if device else 'gone'}; nothing was "
-                "detached; bring the device up and run again",
-                code="master_missing",
-            )
+    masters = {lower_of(plugin.network) for plugin in config.plugins if kind_of(plugin.network).parent == "master"}
+    devices = {link.name: link.up for link in netlink.links().values()} if any(masters) else {}
+    for master in masters - {""}:
+        if not devices.get(master):
+            what = f"its lower device {master} is {'down' if master in devices else 'gone'}; nothing was detached"
+            raise HostError(f"cannot repair {key}: {what}; bring the device up and run again", code="master_missing")
 
 
 def _unknown(key: Key, error: HostError) -> HostError:
-    return HostError(
-        f"cannot detach {key}: its record does not tell what was attached, and {error.msg}; set force: true to remove "
-        "the record, the leases and the firewall rules without DEL",
-        code=error.code,
-    )
+    what = f"cannot detach {key}: its record does not tell what was attached, and {error.msg}"
+    rest = "set force: true to remove the record, the leases and the firewall rules without DEL"
+    return HostError(f"{what}; {rest}", code=error.code)

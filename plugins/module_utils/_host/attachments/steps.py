@@ -265,19 +265,15 @@ class Steps:
             from ..firewall.tools import try_tools
             from ..leases import lease_stores
 
-            network = outcome.key.network
             plugins = [plugin.network for plugin in outcome.config.plugins]
-            for data_dir, name in lease_stores([(network, plugin) for plugin in plugins]):
+            for data_dir, name in lease_stores([(outcome.key.network, plugin) for plugin in plugins]):
                 store = os.path.join(data_dir, name)
                 # Only a read-only file system keeps root out.
-                if name == network and not os.access(store, os.W_OK):
-                    raise HostError(
-                        f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only; "
-                        "nothing was detached; remount it read-write and run again",
-                        code="leases_unwritable",
-                    )
-            arguments = outcome.wanted.capability_args
-            try_tools(f"cannot repair {outcome.key}", plugins, arguments, self._settings.bin_dirs)
+                if name == outcome.key.network and not os.access(store, os.W_OK):
+                    what = f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only"
+                    rest = "nothing was detached; remount it read-write and run again"
+                    raise HostError(f"{what}; {rest}", code="leases_unwritable")
+            try_tools(f"cannot repair {outcome.key}", plugins, outcome.wanted.capability_args, self._settings.bin_dirs)
 
     def _attach(self, outcome: Outcome) -> None:
         if outcome.config is None:

@@ -49,8 +49,9 @@ def _refuse_broken(
     plan: PluginsPlan, networks: Sequence[NetworkConfigList], bin_dirs: Sequence[str], staged: Mapping[str, str]
 ) -> None:
     failed, skipped = _rehearse(networks, bin_dirs, staged)
-    for why, names in _by_reason(skipped).items():
-        plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {', '.join(names)}: {why}")
+    for why in dict.fromkeys(skipped.values()):
+        names = ", ".join(name for name, reason in skipped.items() if reason == why)
+        plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {names}: {why}")
     # A network that fails with the old plugins, too, does not count against the new ones.
     old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {}) if failed else ({}, {})
     broken = {name: why for name, why in failed.items() if not any(name in reasons for reasons in old)}
@@ -70,12 +71,5 @@ def _rehearse(
     attachments = [Attached(Key(config.name, _CONTAINER, _IFNAME), config, "", [], {}, None) for config in networks]
     outcomes = rehearse([Present(attached, {}, None) for attached in attachments], bin_dirs, staged)
     errors = {key.network: error for key, error in outcomes.items() if isinstance(error, HostError)}
-    failed = {name: error.msg for name, error in errors.items() if error.code == "add_failed"}
+    failed = {name: error.msg for name, error in errors.items() if error.code != "not_rehearsed"}
     return failed, {name: error.msg for name, error in errors.items() if name not in failed}
-
-
-def _by_reason(skipped: Mapping[str, str]) -> Dict[str, List[str]]:
-    by_reason: Dict[str, List[str]] = {}
-    for name, why in skipped.items():
-        by_reason.setdefault(why, []).append(name)
-    return by_reason

@@ -84,9 +84,9 @@ _MAC_ADDRESS = 1
 class Rehearsal:
     """The rehearsal of one attachment. ``obstacle``: why there is none; ``partly``: what is left out of it, or "".
 
-    *written* is when the real ADD ended, in seconds since the epoch. None: there was none yet, so host-local chooses an
-    address with a copy of its store. *replaced* are the paths of binaries that take the place of those in *bin_dirs*,
-    by name. *host*: the state of the host's interfaces.
+    *written* is when the real ADD ended, in seconds since the epoch. None: it comes yet, so host-local chooses an
+    address, and bridges have their addresses. *replaced* are the paths of binaries that take the place of those in
+    *bin_dirs*, by name. *host*: the state of the host's interfaces.
     """
 
     def __init__(
@@ -189,7 +189,6 @@ class Rehearsal:
             put_member(ipam, "dataDir", private_store(len(self._stores) - 1))
             put_member(plugin, "ipam", ipam)
             if self._is_new:
-                self._copy_leases(len(self._stores) - 1)
                 return
             given = [address.partition("/")[0] for address in self._attached.ips]
             arguments = object_of(plugin, "args")
@@ -203,20 +202,17 @@ class Rehearsal:
             routes_given = result.get("routes") or []
             put_member(plugin, "ipam", {"type": "static", "addresses": addresses, "routes": routes_given})
 
-    def _copy_leases(self, number: int) -> None:
-        """Read the store of host-local, so that it chooses the address that it would choose on the host."""
-        folder = os.path.join(*self._stores[number])
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(folder):
-                with contextlib.suppress(OSError):
-                    self._leases[number, name] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
-
-    def take(self, rehearsed: Rehearsed) -> None:
-        """Leave the addresses that another rehearsal was given to it."""
-        for objects in rehearsed.owned.values():
-            for key, lease in objects.items():
-                if key[0] == LEASE and key[1:3] in self._stores:
-                    self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = lease.value.encode()
+    def leave_addresses(self, earlier: Sequence[Rehearsed]) -> None:
+        """Have host-local choose as on the host, after the rehearsals that were *earlier*."""
+        for number, store in enumerate(self._stores):
+            folder = os.path.join(*store)
+            with contextlib.suppress(FileNotFoundError):
+                for name in os.listdir(folder):
+                    with contextlib.suppress(OSError):
+                        self._leases[number, name] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+        for key, lease in (entry for add in earlier for objects in add.owned.values() for entry in objects.items()):
+            if key[0] == LEASE and key[1:3] in self._stores:
+                self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = lease.value.encode()
 
     # ---- in the private host
 
@@ -228,7 +224,7 @@ class Rehearsal:
         for name in SWITCHES:
             if os.path.exists(f"/proc/sys/net/{name}"):
                 write_global(name, "0")
-        self._surroundings.make()
+        self._surroundings.make(self._is_new)
         netns = new_netns("container")
         container = Netns(netns)
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
@@ -244,7 +240,7 @@ class Rehearsal:
             result = cni.add_network_list(config, runtime).to_dict()
         except CNIError as error:
             known = secrets_of([gojson.loads(config.bytes), attached.capability_args, dict(attached.args)])
-            raise HostError(one_line(scrub(f"its ADD fails in a rehearsal: {error}", known))) from error
+            return json.dumps({"error": one_line(scrub(f"its ADD fails in a rehearsal: {error}", known))}).encode()
         usual = interface_defaults()
 
         def read() -> Tuple[State, Defaults]:
@@ -286,9 +282,11 @@ class Rehearsal:
     # ---- what it means here
 
     def understand(self, answer: bytes) -> Rehearsed:
-        """Return what the ADD changed, in the names of the host. Raises HostError ``not_rehearsed``."""
+        """Return what the ADD changed, in the names of the host. Raises HostError as :func:`rehearse` returns them."""
         try:
             data = parse_json(answer)
+            if "error" in data:
+                raise HostError(data["error"], code="add_failed")
             result = data["result"]
             owned = {tuple(owner): objects_of(rows) for owner, rows in data["owned"]}
             inside = objects_of(data["inside"])
@@ -414,20 +412,21 @@ def rehearse(
     attachments: Sequence[Present],
     bin_dirs: Sequence[str],
     replaced: Optional[Mapping[str, str]] = None,
-    earlier: Sequence[Rehearsed] = (),
+    earlier: Optional[Sequence[Rehearsed]] = None,
 ) -> Dict[Key, Union[Rehearsed, HostError]]:
     """Rehearse ADDs, several at a time, and return what each changes, or the error why that is not known.
 
-    That is ``not_rehearsed`` where none was tried, and ``add_failed`` where it failed. *replaced*: see Rehearsal.
-    *earlier*: rehearsals whose addresses are taken. What was shown of an attachment that exists is remembered.
+    That is ``not_rehearsed`` where none was tried, ``add_failed`` if a plugin failed, else ``rehearsal_failed``.
+    *replaced*: see Rehearsal. *earlier*: those whose addresses are taken, as the host's are; None if all are free. What
+    was shown of an attachment that exists is remembered.
     """
     outcomes: Dict[Key, Union[Rehearsed, HostError]] = {}
     waiting: List[Tuple[Key, Rehearsal, Optional[Memory]]] = []
     host = read_objects()
     for present in attachments:
         key, rehearsal = present.attached.key, Rehearsal(present.attached, present.written, bin_dirs, host, replaced)
-        for other in earlier:
-            rehearsal.take(other)
+        if earlier is not None:
+            rehearsal.leave_addresses(earlier)
         # Of an ADD that comes yet, nothing lasts.
         memory = _memory(present, [*bin_dirs, *rehearsal.bridges]) if present.written is not None else None
         answer = memory.read() if memory is not None else None
@@ -447,7 +446,7 @@ def rehearse(
             text = f"there was no time to rehearse it within {_TOTAL:g} s; the next run continues"
             outcomes[key] = HostError(text, code="not_rehearsed")
         else:
-            outcomes[key] = HostError(given.msg, code="add_failed")
+            outcomes[key] = HostError(given.msg, code="rehearsal_failed")
     return outcomes
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -48,8 +49,8 @@ class Surroundings:
         self._default = str(min(ways_out)[-1]) if ways_out else ""
         return self._default
 
-    def make(self) -> None:
-        """Make them in this thread's namespace, each device as a veth: it has a carrier, and takes macvlans."""
+    def make(self, addressed: bool) -> None:
+        """Make them here, devices as veths with a carrier, which take macvlans. *addressed*: bridges have addresses."""
         with Dumps() as dumps:
             dumps.change(16, LINK.pack(0, 0, 1, 1, 1))
             for number, (name, mtu) in enumerate(self.parents.items()):
@@ -63,8 +64,13 @@ class Surroundings:
                 if name == self._default:
                     route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
-        # If an ADD needs them to be up, or to have addresses, it sets that, and the rehearsal shows it.
+        # If an ADD needs them to be up, it sets that, and the rehearsal shows it. It may refuse their first address.
         make_bridges(self.bridges)
+        with Writer("", {"": self._host}, {}) as writer:
+            for key, address in self._host.items() if addressed else ():
+                if key[0] == "addr" and key[1] in self.bridges:
+                    with contextlib.suppress(OSError):
+                        writer.put(key, address, None)
 
 
 def make_bridges(bridges: Mapping[str, KernelObject]) -> None:

@@ -54,10 +54,10 @@ LONGER = {
 # module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
-    "cni_attach": (117, 966, 59),
+    "cni_attach": (117, 968, 59),
     "cni_conf": (111, 945, 53),
     "cni_gc": (84, 668, 70),
-    "cni_host": (192, 1625, 39),
+    "cni_host": (192, 1626, 39),
     "cni_info": (152, 1306, 35),
     "cni_netns": (17, 106, 13),
     "cni_plugins": (70, 525, 22),
