@@ -58,10 +58,17 @@ def test_a_published_port_is_reached_at_the_gateway_without_a_default_route(rout
     assert "10.46.0.1" in smoke(fails=True, networks=["pwsrouted"])["msg"]
 
 
-def test_ports_that_are_not_for_everyone(routed, host):
+def test_ports_that_are_not_for_everyone(routed, host, work, generations, generation):
+    """Only one of the containers has those of the pod."""
     routed({**MAPPED, "conditionsV4": ["!", "-d", "192.0.2.0/24"]})
-    (row,) = host.run("cni_smoke", networks=["pwsrouted"])["networks"]
+    (work / "bin").mkdir()
+    (work / "bin/portmap").write_text(f"#!/bin/sh\ntee -a {work}/$CNI_COMMAND | $REAL_PLUGINS/portmap\n")
+    (work / "bin/portmap").chmod(0o755)
+    options = {"bin_dirs": [str(work / "bin"), str(generations[generation])], "networks": ["pwsrouted"]}
+    pod = {"name": "probe", "ports": [{"host_port": 8047, "container_port": 80}]}
+    (row,) = host.run("cni_smoke", pod=pod, **options)["networks"]
     assert (row["container"], row["published"]) == ("passed", None)
+    assert (work / "ADD").read_text().count('"HostPort":8047') == 1
 
 
 def test_a_mapping_without_effect(routed, smoke):

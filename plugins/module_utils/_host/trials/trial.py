@@ -350,8 +350,10 @@ class Trier:
         # No other container has ever had this id.
         key = Key(config.name, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
         args, capability_args = self._settings.conventions(key.container_id)
-        # Two containers cannot have the same ports.
-        ports = capability_args.pop("portMappings", []) if not containers else []
+        ports = capability_args.pop("portMappings", [])
+        if containers:
+            # Two containers cannot have the same ports.
+            ports = []
         if port:
             ports = [*ports, {"hostPort": port, "containerPort": _PORT, "protocol": "tcp"}]
         if ports:
