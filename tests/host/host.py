@@ -34,6 +34,21 @@ from ansible_collections.podwire.cni.tests.tools import preloaded
 COLLECTION = Path(__file__).parents[2]
 PLUGINS = "ansible_collections.podwire.cni.plugins"
 PYTHON = "/usr/bin/python3"
+# Interfaces, addresses, routes and rules. The kernel follows a lost carrier, and gives link-local addresses, in its own
+# time: those are not changes of a module.
+NETWORK_STATE = r"""
+look() {
+  ip "$@" -brief link | awk '{ print $1, $3 }'
+  ip "$@" -oneline address show scope global | awk '{ print $2, $4 }'
+  ip "$@" route | sed 's/ linkdown//'
+}
+look
+for name in $(ip netns list | cut -d' ' -f1 | sort); do
+  echo "$name"
+  look -n "$name" 2>&1 || true
+done
+{ iptables-save; ip6tables-save; } | sed '/^#/d; s/\[[0-9:]*\]//'
+"""
 _COMPILED = str(preloaded.ADDRESS.with_name("compiled"))
 
 # What AnsiballZ does on a host, except for packing and unpacking: the module finds its arguments, and runs as __main__.

@@ -7,6 +7,7 @@ decide which plugins run, with which arguments.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -173,10 +174,11 @@ def open_trusted(path: str) -> int:
                 below = os.open(name, flags, dir_fd=fd)
             except FileNotFoundError:
                 _check(reached, os.fstat(fd), is_last=True)
-                os.mkdir(name, dir_fd=fd)
+                # Another program may have made it meanwhile. mkdir's mode is subject to the umask.
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=fd)
+                    os.chmod(name, 0o755, dir_fd=fd)
                 below = os.open(name, flags, dir_fd=fd)
-                # mkdir's mode is subject to the umask.
-                os.fchmod(below, 0o755)
             os.close(fd)
             reached, fd = os.path.join(reached, name), below
         _check(reached, os.fstat(fd), is_last=True)
@@ -213,8 +215,7 @@ def _check_parts(path: str, passed: Set[str]) -> None:
         try:
             status = os.lstat(below)
         except (FileNotFoundError, NotADirectoryError):
-            _check(reached, os.lstat(reached), is_last=True)
-            return
+            break
         if stat.S_ISLNK(status.st_mode):
             links += 1
             if links > _MOST_LINKS:
@@ -226,9 +227,10 @@ def _check_parts(path: str, passed: Set[str]) -> None:
             reached, rest = "/" if target.startswith("/") else reached, [*_parts(target), *rest]
         else:
             reached = below
-            _check(reached, status, is_last=not rest)
-            if rest:
-                passed.add(reached)
+            _check(reached, status, is_last=False)
+            passed.add(reached)
+    # That of the last part may be another: it may be "..", missing, or a link to ".".
+    _check(reached, os.lstat(reached), is_last=True)
 
 
 def _parts(path: str) -> List[str]:

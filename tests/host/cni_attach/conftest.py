@@ -8,28 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import NETWORK_STATE, sh, wait_until
 from ansible_collections.podwire.cni.tests.host.records import lose_footprints
 
 PLUGIN = Path(__file__).parent / "files" / "plugin.bash"
 
 DEFAULT_ROUTE = {"dst": "0.0.0.0/0"}
-
-# All that an attachment changes. The kernel follows a lost carrier, and gives link-local addresses, in its own time:
-# those are not changes of the module.
-STATE = r"""
-look() {
-  ip "$@" -brief link | awk '{ print $1, $3 }'
-  ip "$@" -oneline address show scope global | awk '{ print $2, $4 }'
-  ip "$@" route | sed 's/ linkdown//'
-}
-look
-for name in $(ip netns list | cut -d' ' -f1 | sort); do
-  echo "$name"
-  look -n "$name"
-done
-{ iptables-save; ip6tables-save; } | sed '/^#/d; s/\[[0-9:]*\]//'
-"""
 
 REMOVE = r"""
 shopt -s nullglob
@@ -187,7 +171,7 @@ def state(files):
     """Return a function that shows all that an attachment changes on the host."""
 
     def look():
-        return sh(STATE), [(str(path), path.read_bytes()) for path in files()]
+        return sh(NETWORK_STATE), [(str(path), path.read_bytes()) for path in files()]
 
     return look
 

@@ -8,29 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import Change, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import NETWORK_STATE, Change, sh, wait_until
 
 BIN_DIR = Path("/opt/cni/bin")
 CONF_DIR = Path("/etc/cni/net.d")
 NAMES = ["bridge", "host-local", "loopback", "portmap", "tuning"]
 
-# All that a plan can change: files with mode, owner and time of change, namespaces, interfaces, addresses, rules.
+# All that a plan can change: files with mode, owner and time of change, namespaces, and NETWORK_STATE.
 LOOK = r"""
 {
   find /etc/cni /opt/cni /var/lib/cni /var/lib/podwire/cni /run/cni -printf '%p %m %U %G %C@ %i %l\n' || true
 } 2>/dev/null | sort
 find /run/netns -mindepth 1 -printf '%f %F %y %i %l\n' | sort
-look() {
-  ip "$@" -brief link | awk '{ print $1, $3 }'
-  ip "$@" -oneline address show scope global | awk '{ print $2, $4 }'
-  ip "$@" route | sed 's/ linkdown//'
-}
-look
-for name in $(ip netns list | cut -d' ' -f1 | sort); do
-  echo "$name"
-  look -n "$name" 2>&1 || true
-done
-{ iptables-save; ip6tables-save; } | sed '/^#/d; s/\[[0-9:]*\]//'
 """
 
 REMOVE = r"""
@@ -126,7 +115,7 @@ def absent(desired):
 
 
 def look():
-    return sh(LOOK)
+    return sh(LOOK + NETWORK_STATE)
 
 
 def steps(result):

@@ -83,8 +83,10 @@ def test_what_belongs_to_another_user_is_refused(tree, part):
 
 
 def test_sticky_directories_keep_what_root_has_and_not_what_others_may_make(tree):
-    refusal(tree / "sticky")
-    refusal(tree / "sticky" / "not-there")
+    (tree / "sticky" / "below").mkdir()
+    (tree / "sticky" / "same").symlink_to(".")
+    for path in ("sticky", "sticky/not-there", "sticky/below/..", "sticky/same"):
+        assert refusal(f"{tree}/{path}").facts["file"] == str(tree / "sticky")
     (tree / "sticky" / "link").symlink_to("../a")
     check_trusted(str(tree / "sticky" / "link" / "b"))
     os.lchown(tree / "sticky" / "link", SOMEBODY, -1)
@@ -105,7 +107,7 @@ def test_links_in_a_circle_end(tree):
         check_trusted(str(tree / "one"))
 
 
-def test_a_directory_is_opened_part_by_part_without_links_and_made_if_it_is_missing(tree):
+def test_a_directory_is_opened_part_by_part_without_links_and_made_if_it_is_missing(tree, monkeypatch):
     before = os.umask(0o077)
     try:
         fd = open_trusted(f"{tree}/a/new/newer")
@@ -114,6 +116,11 @@ def test_a_directory_is_opened_part_by_part_without_links_and_made_if_it_is_miss
     assert os.path.samestat(os.fstat(fd), os.stat(f"{tree}/a/new/newer"))
     os.close(fd)
     assert [stat.S_IMODE((tree / "a" / name).stat().st_mode) for name in ("new", "new/newer")] == [0o755, 0o755]
+    # Another program may make it first.
+    make = os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, dir_fd: make(path, 0o700, dir_fd=dir_fd) or make(path, dir_fd=dir_fd))
+    os.close(open_trusted(f"{tree}/a/theirs"))
+    assert stat.S_IMODE((tree / "a/theirs").stat().st_mode) == 0o700
     for path, code in ((tree / "link", "no_directory"), (tree / "a/b/file", "no_directory")):
         with pytest.raises(HostError) as caught:
             open_trusted(f"{path}/below")
