@@ -25,17 +25,22 @@ def delete(args: CmdArgs) -> None:
     """Delete the networks of a container. Raises `PluginError` if something of them may be left."""
     settings = Settings(args, tolerant=True)
     path = record_path(settings.cni_dir, args.container_id, args.ifname)
-    try:
-        file = open_record(path, PATIENCE)
-    except BlockingIOError:
-        text = f"plugins of the ADD of {args.container_id} still run after {PATIENCE:g} s"
-        raise PluginError(ERR_TRY_AGAIN_LATER, text) from None
+    file = _open(path, args)
     if file is None:
         _delete_unrecorded(args, settings)
     else:
         with file:
             _delete_file(file, args, settings)
     cache.remove_unfinished(path)
+
+
+def _open(path: str, args: CmdArgs) -> RecordFile | None:
+    """Return what `open_record` does. Raises `PluginError` if its ADD does not end."""
+    try:
+        return open_record(path, PATIENCE)
+    except BlockingIOError:
+        text = f"plugins of the ADD of {args.container_id} still run after {PATIENCE:g} s"
+        raise PluginError(ERR_TRY_AGAIN_LATER, text) from None
 
 
 def _delete_file(file: RecordFile, args: CmdArgs, settings: Settings) -> None:
@@ -149,7 +154,7 @@ def _of_other_records(args: CmdArgs, settings: Settings) -> set[tuple[str, str]]
     own = record_path(settings.cni_dir, args.container_id, args.ifname)
     for path in record_paths(settings.cni_dir):
         if path != own and path.startswith(own[: -len(args.ifname)]):
-            file = open_record(path, PATIENCE)
+            file = _open(path, args)
             if file is not None:
                 with file:
                     pairs.update((network.network, network.ifname) for network in getattr(file.record, "networks", ()))

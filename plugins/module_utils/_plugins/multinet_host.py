@@ -6,15 +6,10 @@ from __future__ import annotations
 import os
 
 from ..libcni import api, gojson
-from ..libcni.errors import (
-    ERR_INVALID_NETWORK_CONFIG,
-    ERR_PLUGIN_NOT_AVAILABLE,
-    CNIError,
-    JSONError,
-    PluginError,
-)
+from ..libcni.errors import ERR_INVALID_NETWORK_CONFIG, ERR_PLUGIN_NOT_AVAILABLE, CNIError, JSONError, PluginError
+from ..libcni.multi.errors import NetworksError
 from ..libcni.multi.pod import Pod, pod_networks
-from ..libcni.multi.records import NetworkRecord, RecordFile, open_record, record_paths
+from ..libcni.multi.records import NetworkRecord, PodRecord, open_record, record_paths
 from ..libcni.multi.runner import PodRunner
 from ..libcni.multi.sources import DefinitionFiles
 from .multinet_delete import delete_recorded
@@ -27,15 +22,25 @@ if TYPE_CHECKING:
     from ..libcni.skel import CmdArgs
 
     _Pairs = t.Set[t.Tuple[str, str]]
+    _Errors = t.List[t.Tuple[str, CNIError]]
 
 
-def _configured(args: CmdArgs, settings: Settings) -> list[NetworkRecord]:
-    """Return the networks of every pod. Raises `CNIError`."""
+def _configured(args: CmdArgs, settings: Settings, errors: _Errors) -> list[NetworkRecord | None]:
+    """Return the networks of every pod, their own first; None for one that cannot be read, which is an error."""
     conf = load_conf(args, settings)
-    # Pods of a system namespace get no default networks; this one is none.
     definitions = DefinitionFiles(settings.nad_dir, "default", settings.conf_dir, check_file)
-    networks = pod_networks(conf, Pod("", NAME), definitions).delegates
-    return [NetworkRecord(network.network, "", network.data, network.is_list, network.name) for network in networks]
+    networks: list[NetworkRecord | None] = []
+    for name in (conf.cluster_network, *(conf.default_networks if conf.cluster_network else ())):
+        # Each as if it were the only one, so that the others do not depend on it.
+        conf.cluster_network, conf.default_networks = name, []
+        try:
+            delegates = pod_networks(conf, Pod("", NAME), definitions).delegates
+        except NetworksError as exc:
+            errors.append((f"network {name}", PluginError(ERR_PLUGIN_NOT_AVAILABLE, exc.msg)))
+            networks.append(None)
+        else:
+            networks += [NetworkRecord(each.network, "", each.data, each.is_list, each.name) for each in delegates]
+    return networks
 
 
 # ---- STATUS
@@ -48,15 +53,10 @@ def require_ready(args: CmdArgs) -> None:
     if conf.readiness_file and not os.path.exists(conf.readiness_file):
         text = f"readinessindicatorfile: {conf.readiness_file} is not there"
         raise PluginError(ERR_PLUGIN_NOT_AVAILABLE, text)
-    try:
-        networks = _configured(args, settings)
-    except CNIError as exc:
-        explain = getattr(exc, "explain", None)
-        raise PluginError(ERR_PLUGIN_NOT_AVAILABLE, explain() if explain else str(exc)) from exc
     runner = PodRunner(settings.path, settings.cni_dir, "", "")
     cni = api.CNIConfig(settings.path, settings.cni_dir)
-    errors = []
-    for network in networks:
+    errors: _Errors = []
+    for network in filter(None, _configured(args, settings, errors)):
         what = f"network {network.name}"
         try:
             runner.require(network)
@@ -79,15 +79,16 @@ def collect(args: CmdArgs) -> None:
     """
     settings = Settings(args)
     valid = _valid(args)
-    errors: list[tuple[str, CNIError]] = []
+    errors: _Errors = []
     kept, known, busy = _collect_records(args, settings, valid, errors)
     if busy:
         # What an ADD has got so far is in no list.
         note(f"no GC for the networks: an ADD or DEL of {busy} runs")
-    networks = {network.network: network for network in [*_configured(args, settings), *kept]}
+    configured = _configured(args, settings, errors)
+    networks = {network.network: network for network in [*configured, *kept] if network}
     runner = PodRunner(settings.path, settings.cni_dir, "", "")
     cni = api.CNIConfig(settings.path, settings.cni_dir)
-    first = next(iter(networks), "")
+    first = configured[0].network if configured[0] else ""
     for name, network in networks.items() if not busy else ():
         if name != first and not all(pair in known for pair in valid):
             note(f"no GC for the network {name}: not every valid container has a record in {settings.cni_dir}")
@@ -103,17 +104,18 @@ def collect(args: CmdArgs) -> None:
 
 def _valid(args: CmdArgs) -> _Pairs:
     """Return the valid attachments: (container ID, interface). Raises `PluginError` if there is no list of them."""
-    entries: t.Any = None
+    names = ("cni.dev/valid-attachments", "cni.dev/attachments")
+    pairs = set()
     try:
-        for _key, value in gojson.struct_items(args.config, ("cni.dev/valid-attachments", "cni.dev/attachments")):
-            entries = gojson.as_list(value, _key) if value is not None else entries
-        if entries is None:
-            raise JSONError("cni.dev/valid-attachments is missing: without it, all would be deleted")
-        pairs = set()
+        given = [pair for pair in gojson.struct_items(args.config, names) if pair[1] is not None]
+        if not given:
+            raise JSONError(f"{names[0]} is missing: without it, all would be deleted")
+        for place, entries in given:
+            gojson.as_list(entries, place)
         for at, item in enumerate(entries):
             texts = dict.fromkeys(("containerID", "ifname"), "")
             for key, value in gojson.struct_items(item, tuple(texts)):
-                texts[key] = gojson.as_string(value, f"cni.dev/valid-attachments/{at}/{key}")
+                texts[key] = gojson.as_string(value, f"{place}/{at}/{key}")
             pairs.add((texts["containerID"], texts["ifname"]))
     except JSONError as exc:
         raise PluginError(ERR_INVALID_NETWORK_CONFIG, str(exc)) from exc
@@ -121,7 +123,7 @@ def _valid(args: CmdArgs) -> _Pairs:
 
 
 def _collect_records(
-    args: CmdArgs, settings: Settings, valid: _Pairs, errors: list[tuple[str, CNIError]]
+    args: CmdArgs, settings: Settings, valid: _Pairs, errors: _Errors
 ) -> tuple[list[NetworkRecord], dict[tuple[str, str], _Pairs], str]:
     """Delete what is not valid.
 
@@ -151,7 +153,7 @@ def _collect_records(
             key = (record.container_id, record.ifname)
             if record.network == own and key not in valid:
                 try:
-                    delete_recorded(file, settings, _home(file, settings))
+                    delete_recorded(file, settings, _home(record, settings))
                     continue
                 except CNIError as exc:
                     errors.append((f"container {record.container_id}", exc))
@@ -160,11 +162,8 @@ def _collect_records(
     return kept, known, busy
 
 
-def _home(file: RecordFile, settings: Settings) -> str:
+def _home(record: PodRecord, settings: Settings) -> str:
     """Return the namespace of a record, "" if its path leads to another one by now, or nowhere."""
-    record = file.record
-    if record is None:
-        return ""
     try:
         macs = interfaces(record.netns)
     except CNIError:

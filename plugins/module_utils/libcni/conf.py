@@ -11,15 +11,7 @@ import os
 
 from . import gojson, version
 from .dns import decode_dns
-from .errors import (
-    ConfigError,
-    JSONError,
-    NoConfigsFoundError,
-    NotFoundError,
-    VersionError,
-    os_error_text,
-    quote,
-)
+from .errors import ConfigError, JSONError, NoConfigsFoundError, NotFoundError, VersionError, os_error_text, quote
 from .files import read_file
 from .validate import is_name, validate_network_name
 

@@ -12,13 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.tests.host.cni_gc import containers
-from ansible_collections.podwire.cni.tests.host.cni_gc.containers import (
-    DEAD,
-    DEATHS,
-    LIVE,
-    NAMES,
-    NETWORK,
-)
+from ansible_collections.podwire.cni.tests.host.cni_gc.containers import DEAD, DEATHS, LIVE, NAMES, NETWORK
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
 
 

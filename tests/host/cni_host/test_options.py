@@ -8,14 +8,7 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
-    BIN_DIR,
-    CONF_DIR,
-    NAMES,
-    brief,
-    codes,
-    network,
-)
+from ansible_collections.podwire.cni.tests.host.cni_host.conftest import BIN_DIR, CONF_DIR, NAMES, brief, codes, network
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)

@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.settings import (
-    GROUPS,
-    SECTIONS,
-    VARIABLES,
-    Settings,
-    spec_of,
-)
+from ansible_collections.podwire.cni.plugins.plugin_utils.settings import GROUPS, SECTIONS, VARIABLES, Settings, spec_of
 from ansible_collections.podwire.cni.plugins.plugin_utils.values import BadValue
 
 ROOT = Path(__file__).parents[4]

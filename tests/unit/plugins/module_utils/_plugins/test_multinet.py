@@ -8,7 +8,11 @@ import subprocess
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._plugins import multinet_delete
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import types
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.records import open_record
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.skel import CmdArgs
 
 from .conftest import CONTAINERD, NETWORKS, POD_ANNOTATIONS
 
@@ -215,6 +219,17 @@ def test_two_interfaces_of_a_container(world):
     assert world.left() == []
 
 
+def test_del_beside_an_add_of_another_interface_that_does_not_end(world, monkeypatch):
+    world.ok("ADD", env={"IFNAME": "eth1"})
+    monkeypatch.setattr(multinet_delete, "PATIENCE", 0.0)
+    args = CmdArgs("c1", world.netns, "eth0", world.args, stdin_data=world.stdin())
+    with open_record(str(world.record.with_name("c1:eth1")), 0), pytest.raises(
+        PluginError, match="still run"
+    ) as caught:
+        multinet_delete.delete(args)
+    assert caught.value.code == 11
+
+
 def test_del_waits_for_what_a_killed_add_has_started(world):
     world.mark("slow-ADD-storage")
     process = world.start("ADD", world.stdin("storage,backup"))
@@ -293,8 +308,24 @@ def test_gc_without_a_list_deletes_nothing(world):
     world.ok("ADD")
     before = world.left()
     assert "without it, all would be deleted" in world.error("GC")["msg"]
-    assert world.error("GC", **{"cni.dev/valid-attachments": "x"})["code"] == 7
+    for key in ("cni.dev/valid-attachments", "cni.dev/attachments"):
+        for value, place in (("x", key), ([{"ifname": 7}], f"{key}/0/ifname")):
+            error = world.error("GC", **{key: value})
+            assert (error["code"], place in error["msg"]) == (7, True), error
     assert world.left() == before
+
+
+def test_gc_beside_a_missing_definition(world):
+    """The others are collected. If it is the pods' own, no list has what a pod without a record may have."""
+    conf = {"delegates": None, "multusNamespace": "default"}
+    for own, others, valid, collected in (
+        ("storage", ["nope", "backup"], [], ["storage/", "backup/"]),
+        ("nope", ["backup"], [], ["backup/"]),
+        ("nope", ["backup"], [{"containerID": "c1", "ifname": "eth0"}], []),
+    ):
+        conf.update({"clusterNetwork": own, "defaultNetworks": others, "cni.dev/valid-attachments": valid})
+        assert "there is not a NetworkAttachmentDefinition default/nope" in world.error("GC", **conf)["msg"]
+        assert world.calls("GC") == collected
 
 
 def test_gc_with_a_valid_container_that_is_not_known(world):

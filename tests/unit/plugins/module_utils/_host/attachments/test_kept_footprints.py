@@ -11,13 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given as hypothesis_given, settings, strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import attached as attached_module, store
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import (
-    ATTACHED,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ATTACHED
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
-    AttachmentStore,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
