@@ -18,10 +18,7 @@ SECTIONS = ["plugins", "networks", "netns", "attachments"]
 
 
 def role(name, variables=None, **apply):
-    return {
-        "ansible.builtin.include_role": {"name": f"podwire.cni.{name}", "apply": apply},
-        "vars": variables or {},
-    }
+    return {"ansible.builtin.include_role": {"name": f"podwire.cni.{name}", "apply": apply}, "vars": variables or {}}
 
 
 def rescued(*tasks):

@@ -248,10 +248,7 @@ def _follow(command: Sequence[str], lines: list[str]) -> int:
 
 def follow_tutorial(directory: Path, user: str, lines: list[str]) -> int:
     """Follow the tutorial in the system, whose git knows the clone by the address that the page has."""
-    prepare = (
-        "cd && rm -rf podwire.cni",
-        f"git config --global url./srv/project.git.insteadOf {ADDRESS}",
-    )
+    prepare = ("cd && rm -rf podwire.cni", f"git config --global url./srv/project.git.insteadOf {ADDRESS}")
     for line in tutorial.follow(TUTORIAL.read_text(encoding="utf-8"), entering(directory, user, ["bash"]), prepare):
         print(line, flush=True)
         lines.append(line)

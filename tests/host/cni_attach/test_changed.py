@@ -9,12 +9,7 @@ from ansible_collections.podwire.cni.tests.host.host import sh
 
 def web(host_port, netns="pwa-web"):
     mapping = {"hostPort": host_port, "containerPort": 80, "protocol": "tcp"}
-    return {
-        "network": "pwademo",
-        "container_id": "web",
-        "netns": netns,
-        "capability_args": {"portMappings": [mapping]},
-    }
+    return {"network": "pwademo", "container_id": "web", "netns": netns, "capability_args": {"portMappings": [mapping]}}
 
 
 @pytest.fixture(autouse=True)

@@ -63,11 +63,7 @@ def empty():
 
 def network(name, number, **more):
     """Return an entry of the section networks: a bridge with host-local, its gateway, masquerading and portmap."""
-    ipam = {
-        "type": "host-local",
-        "ranges": [[{"subnet": f"10.{number}.0.0/24"}]],
-        "routes": [{"dst": "0.0.0.0/0"}],
-    }
+    ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.{number}.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
     bridge = {"type": "bridge", "bridge": f"{name}0", "isGateway": True, "ipMasq": True, "forceAddress": True}
     bridge["ipam"] = ipam
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}}

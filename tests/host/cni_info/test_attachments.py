@@ -19,14 +19,7 @@ def info(spoiled_cache, odd_leases, gather):
 
 def test_each_attachment_is_there_with_the_state_of_its_namespace(info):
     rows = [
-        (
-            row["network"],
-            row["container_id"],
-            row["ifname"],
-            row["netns_state"],
-            row["interface"],
-            row["cni_version"],
-        )
+        (row["network"], row["container_id"], row["ifname"], row["netns_state"], row["interface"], row["cni_version"])
         for row in info["attachments"]
     ]
     assert rows == [

@@ -67,14 +67,7 @@ def test_a_plugin_that_is_not_in_the_archive_is_named_with_those_that_are(host, 
 
 def test_an_archive_and_a_directory_on_the_host(host, change, archives, old, new):
     host.run("cni_plugins", src=old, plugins=OTHERS)
-    change(
-        ["install"],
-        ["installed"],
-        [*OTHERS, "dummy"],
-        src=str(archives["new"]),
-        plugins=["dummy"],
-        remote_src=True,
-    )
+    change(["install"], ["installed"], [*OTHERS, "dummy"], src=str(archives["new"]), plugins=["dummy"], remote_src=True)
     change(
         ["replace", "replace"],
         ["replaced", "replaced"],

@@ -149,13 +149,7 @@ def main() -> None:
     row("200 ADDs and DELs: cni_attach / Go's, one by one", many, go, 0.65, "s")
     floor = durations.of("Plain parallel add of many") + durations.of("Plain parallel del of many")
     row("  (what this machine allows: its plugins in parallel)", floor, go, None, "s")
-    row(
-        "  (with a CHECK after each of Go's ADDs)",
-        many,
-        durations.of("Go adds, checks and deletes"),
-        None,
-        "s",
-    )
+    row("  (with a CHECK after each of Go's ADDs)", many, durations.of("Go adds, checks and deletes"), None, "s")
     print()
     footprints(durations, directory)
     print()

@@ -47,13 +47,7 @@ class DropIns:
         data = {"cniVersion": "1.0.0", "name": "ready", "plugins": plugins, **conflist}
         wanted = WantedNetwork("ready", True, json.dumps(data).encode(), "10-ready.conflist", drop_ins=drop_ins)
         request = ConfRequest(
-            [wanted],
-            self.bed.conf_dir,
-            [BIN_DIR],
-            "/var/lib/podwire/cni",
-            Attributes(0o644),
-            levels=(),
-            runtimes=None,
+            [wanted], self.bed.conf_dir, [BIN_DIR], "/var/lib/podwire/cni", Attributes(0o644), levels=(), runtimes=None
         )
         plan = plan_networks(request, HostView(Manifest(f"{self.state}/drop-ins")))
         if plan.changed:

@@ -48,10 +48,7 @@ def running(tasks, remote_tmp, state):
     }
     with open(state + "/playbook.log", "w+") as log:
         process = subprocess.Popen(
-            ["ansible-playbook", *LOCALHOST, state + "/playbook.json"],
-            env=environment,
-            stdout=log,
-            stderr=log,
+            ["ansible-playbook", *LOCALHOST, state + "/playbook.json"], env=environment, stdout=log, stderr=log
         )
         try:
             connection = _accept(listener, process)

@@ -263,10 +263,7 @@ def test_each_call_says_one_more_line_until_the_command_has_ended(tmp_path):
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (
-            f"import sys; print('a', file=sys.stderr); sys.exit({common.FAILED!r} 'no disk')",
-            "no disk",
-        ),
+        (f"import sys; print('a', file=sys.stderr); sys.exit({common.FAILED!r} 'no disk')", "no disk"),
         ("import os; os.kill(os.getpid(), 9)", "the build was killed"),
     ],
 )

@@ -38,13 +38,7 @@ def test_a_host_is_kept_and_the_report_made(action, tmp_path):
     result = run(action, dir=str(tmp_path), results={"networks": networks, "info": {"conf": []}}, render=True)
     assert (result["changed"], result["status"], result["error"]) == (False, "drift", None)
     assert result["path"] == str(tmp_path / "hosts" / "web1.json")
-    assert result["report"]["counts"] == {
-        "hosts": 1,
-        "clean": 0,
-        "drift": 1,
-        "error": 0,
-        "attention": 1,
-    }
+    assert result["report"]["counts"] == {"hosts": 1, "clean": 0, "drift": 1, "error": 0, "attention": 1}
     assert result["summary"] == "drift: write x"
     assert result["report"]["summary"] == "The host needs attention: 1 with drift (web1)"
     assert result["report"]["artifact"]["hosts"]["drift"] == ["web1"]

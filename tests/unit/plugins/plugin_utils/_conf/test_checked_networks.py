@@ -48,12 +48,7 @@ def test_what_comes_back_needs_a_name_or_a_file_of_any_kind():
 def test_a_file_is_named_by_its_path():
     checked = check({"name": "a", "src": "a.json"}, files={"a.json": b'{"cniVersion": 1,\n "type": "loopback"}'})
     (entry,) = checked.problems
-    assert (entry.code, entry.file, entry.line, entry.column) == (
-        "version_not_string",
-        "/files/a.json",
-        1,
-        16,
-    )
+    assert (entry.code, entry.file, entry.line, entry.column) == ("version_not_string", "/files/a.json", 1, 16)
 
 
 def test_the_name_comes_from_the_configuration_where_the_task_has_none():

@@ -289,12 +289,7 @@ def test_what_has_changed_is_told_in_the_words_of_the_page():
         {"garbage": [{"collectable": True}]},
         time="2026-11-01T00:00:00Z",
     )
-    records = [
-        record,
-        vulnerable("h1", "CVE-2025-67499"),
-        unreachable("h2", "a: b"),
-        unusable("h3", "no way"),
-    ]
+    records = [record, vulnerable("h1", "CVE-2025-67499"), unreachable("h2", "a: b"), unusable("h3", "no way")]
     said = [one.key for found in findings_by_host(fleet(records)).values() for one in found if one.level]
     assert sorted(said) == [
         "/etc/cni/net.d/10-pods.conflist: mtu 1500, want 1450",

@@ -260,11 +260,7 @@ def container(tmp_path):
 
 def found(store, subnet=f"{SUBNET}.0/24", version="1.0.0", **changed):
     ipam = {"type": "host-local", "dataDir": str(store.parent), "ranges": [[{"subnet": subnet}]]}
-    conf = {
-        "name": "demo",
-        "cniVersion": version,
-        "plugins": [{"type": "bridge", "bridge": "pwadopt0", "ipam": ipam}],
-    }
+    conf = {"name": "demo", "cniVersion": version, "plugins": [{"type": "bridge", "bridge": "pwadopt0", "ipam": ipam}]}
     (wanted,) = parse_attachments([web(**dict({"netns": NETNS, "args": {"K": "v"}}, **changed))])
     config = network_conf_from_bytes(json.dumps(conf).encode())
     return adoption.find_adoptable(wanted, config, Netns(wanted.netns))

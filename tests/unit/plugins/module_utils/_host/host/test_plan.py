@@ -76,11 +76,7 @@ def test_the_parts_are_applied_in_their_order(sections):
     assert [step["state"] for step in plan.progress()] == ["planned"] * 3
     plan.apply()
     assert sections.log == ["a", "b", "c"]
-    assert described(plan) == [
-        ("networks", "a", "done"),
-        ("networks", "b", "done"),
-        ("attachments", "c", "done"),
-    ]
+    assert described(plan) == [("networks", "a", "done"), ("networks", "b", "done"), ("attachments", "c", "done")]
     assert errors(plan) == []
     assert sections.planned == []
 
@@ -152,10 +148,7 @@ def test_a_stale_part_is_planned_again_once(sections, code):
 def test_a_stale_part_is_refused_the_second_time_and_the_others_go_on(sections):
     sections.errors["b"] = ["changed_meanwhile"] * 9
     second = iter(
-        [
-            lambda: [sections.part("networks", "b"), sections.part("netns", "c")],
-            lambda: [sections.part("netns", "c")],
-        ]
+        [lambda: [sections.part("networks", "b"), sections.part("netns", "c")], lambda: [sections.part("netns", "c")]]
     )
     sections.second = lambda done: next(second)()
     plan = sections.host(sections.part("networks", "a", "b"), sections.part("netns", "c"))
