@@ -101,18 +101,7 @@ class LookupModule(LookupBase):
         said = [f"cni_hosts={named}"] if named else []
         said += [f"--limit {limit}"] if limit else []
         self._groups: dict[str, list[str]] = variables["groups"]
-        remedy = "check the pattern against the inventory (ansible-inventory --graph)"
-        try:
-            hosts = self._matches(pattern)
-        except AnsibleError as error:
-            # For example with host_pattern_mismatch = error in the configuration.
-            raise AnsibleLookupError(f"{' with '.join(said)}: {error.message}; {remedy}") from error
-        if not hosts:
-            raise AnsibleLookupError(
-                f"no host matched {' with '.join(said)}; {remedy}"
-                if said
-                else "the inventory has no hosts; name another one: -i INVENTORY"
-            )
+        hosts = self._matching(pattern, limit, " with ".join(said))
         chosen = self._with_canaries(hosts, settings, said, again) if kwargs.get("canaries") else hosts
         if kwargs.get("expand"):
             return chosen
@@ -132,7 +121,14 @@ class LookupModule(LookupBase):
                     "inventory run at the same time, each has its own; see the page AWX."
                 )
             return hosts
-        canaries = set(self._matches(canary))
+        canaries: set[str] = set()
+        try:
+            canaries.update(self._matching(canary, "", f"cni_canary={canary}"))
+        except AnsibleLookupError as error:
+            if not passed:
+                raise AnsibleLookupError(f"{error.message}. Do not slice the job of the canaries") from error
+            if not again:
+                Display().warning(f"{error.message}. No host is left out; a slice may be without canaries")
         chosen = [host for host in hosts if (host in canaries) is not passed]
         what = f"{' with '.join(said)} with cni_canary={canary}"
         if not chosen and not passed:
@@ -143,14 +139,24 @@ class LookupModule(LookupBase):
             Display().warning(f"every host of {what} is a canary, and the canaries have passed; there is nothing to do")
         return chosen
 
-    def _matches(self, pattern: str) -> list[str]:
+    def _matching(self, pattern: str, limit: str, what: str) -> list[str]:
+        """Return the hosts of *pattern*. Raises AnsibleLookupError, which names *what* was set, if there are none."""
         manager = InventoryManager(DataLoader(), parse=False)
         for group, hosts in self._groups.items():
             manager.add_group(group)
             for host in hosts:
                 manager.add_host(host, group=group)
-        manager.subset(self._limit or None)
-        return [host.name for host in manager.get_hosts(pattern=pattern)]
+        manager.subset(limit or None)
+        remedy = "check the pattern against the inventory (ansible-inventory --graph)"
+        try:
+            names = [host.name for host in manager.get_hosts(pattern=pattern)]
+        except AnsibleError as error:
+            # For example with host_pattern_mismatch = error in the configuration.
+            raise AnsibleLookupError(f"{what}: {error.message}; {remedy}") from error
+        if not names:
+            text = f"no host matched {what}; {remedy}"
+            raise AnsibleLookupError(text if what else "the inventory has no hosts; name another one: -i INVENTORY")
+        return names
 
 
 def _needed(hosts: list[str], hostvars: Mapping[str, Any], name: str, failing: bool) -> list[str]:

@@ -101,12 +101,7 @@ class CheckedNads:
     """
 
     def __init__(
-        self,
-        given: Any,
-        levels: Sequence[str],
-        namespace: str = "",
-        label: str = "",
-        mixed: bool = False,
+        self, given: Any, levels: Sequence[str], namespace: str = "", label: str = "", mixed: bool = False
     ) -> None:
         self.manifests: list[dict[str, Any]] = []
         self.problems: list[Finding] = []

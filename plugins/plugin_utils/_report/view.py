@@ -56,11 +56,7 @@ def _length(value: Any) -> int:
 
 
 def host_view(
-    record: Record,
-    findings: Sequence[Finding],
-    commands: Commands,
-    since: Mapping[str, str],
-    identifier: str,
+    record: Record, findings: Sequence[Finding], commands: Commands, since: Mapping[str, str], identifier: str
 ) -> dict[str, Any]:
     """Return what the page shows of one host of a report.
 

@@ -143,8 +143,20 @@ def test_a_part_of_the_hosts_without_canaries_is_pointed_out(monkeypatch, variab
 
 
 def test_a_job_of_canaries_that_has_none_of_them_fails():
-    with pytest.raises(AnsibleLookupError, match="no host matched cni_hosts=web with cni_canary=db1"):
+    with pytest.raises(AnsibleLookupError, match="no host matched cni_hosts=web with cni_canary=db1; run the job"):
         rollout(cni_canary="db1")
+
+
+@pytest.mark.parametrize("mismatch", ["warning", "error"])
+def test_a_pattern_of_canaries_without_hosts_is_named(monkeypatch, mismatch):
+    monkeypatch.setattr(manager.C, "HOST_PATTERN_MISMATCH", mismatch)
+    with pytest.raises(AnsibleLookupError, match=r"cni_canary=wbe2.*; check the pattern against the inventory"):
+        rollout(cni_canary="wbe2")
+    said = []
+    monkeypatch.setattr(module.Display, "warning", lambda _self, text, **_options: said.append(text))
+    # It may be a slice whose inventory has no canaries.
+    assert rollout(cni_canary="wbe2", cni_canary_passed=True) == ["web1", "web2"]
+    assert "cni_canary=wbe2" in said[-1] and "No host is left out" in said[-1]
 
 
 RESULTS = {
