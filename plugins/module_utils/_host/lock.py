@@ -67,8 +67,7 @@ class Lock:
         except OSError as error:
             os.close(self._fd)
             raise HostError(
-                f"cannot write the lock file {self.path}: {error.strerror}; nothing was changed",
-                code="lock_unusable",
+                f"cannot write the lock file {self.path}: {error.strerror}; nothing was changed", code="lock_unusable"
             ) from error
         except BaseException:
             os.close(self._fd)

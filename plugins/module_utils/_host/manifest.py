@@ -269,9 +269,11 @@ def digest_of(stream: BinaryIO) -> str:
 def _private_directory(path: str) -> None:
     make_directory(os.path.dirname(path), 0o700)
     make_directory(path, 0o700)
-    status = os.lstat(path)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise HostError(
-            f"{path} must be a directory of root with mode 0700; set that with: chown root {path} && chmod 0700 {path}",
-            code="unsafe_permissions",
-        )
+    status, remedy = os.lstat(path), f"set that with: chown root {path} && chmod 0700 {path}"
+    if stat.S_ISLNK(status.st_mode):
+        remedy = "it is a link; move the directory that it leads to here"
+    elif not stat.S_ISDIR(status.st_mode):
+        remedy = "it is a file; move it away"
+    elif status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077:
+        return
+    raise HostError(f"{path} must be a directory of root with mode 0700; {remedy}", code="unsafe_permissions")

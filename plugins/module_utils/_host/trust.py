@@ -174,7 +174,7 @@ def open_trusted(path: str) -> int:
                 below = os.open(name, flags, dir_fd=fd)
             except FileNotFoundError:
                 _check(reached, os.fstat(fd), is_last=True)
-                # Another program may have made it meanwhile. mkdir's mode is subject to the umask.
+                # Another program may make it first. mkdir's mode is subject to the umask.
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, dir_fd=fd)
                     os.chmod(name, 0o755, dir_fd=fd)
@@ -185,8 +185,7 @@ def open_trusted(path: str) -> int:
     except BaseException as error:
         os.close(fd)
         if isinstance(error, OSError):
-            text = f"cannot open the directory {path}: {error.strerror}"
-            raise HostError(text, code="no_directory") from error
+            raise HostError(f"cannot open the directory {path}: {error.strerror}", code="no_directory") from error
         raise
     return fd
 
@@ -229,7 +228,7 @@ def _check_parts(path: str, passed: Set[str]) -> None:
             reached = below
             _check(reached, status, is_last=False)
             passed.add(reached)
-    # That of the last part may be another: it may be "..", missing, or a link to ".".
+    # The last part may be "..", missing, or a link to ".".
     _check(reached, os.lstat(reached), is_last=True)
 
 

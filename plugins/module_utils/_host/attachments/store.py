@@ -520,7 +520,7 @@ def read_other_caches(cache_dir: str) -> List[CacheContents]:
 def read_cache(cache_dir: str, is_other: bool = False) -> CacheContents:
     """Return the contents of a cache directory, sorted by network, container and interface.
 
-    *is_other*: it is not that of the settings, so what has no record was made by others, such as Multus.
+    *is_other*: it is not that of the settings, so what has no record is not managed.
 
     Raises HostError ``source_unusable`` if it cannot be listed.
     """

@@ -46,7 +46,7 @@ class Live(NamedTuple):
 
     @property
     def delegates(self) -> bool:
-        """Whether a plugin such as Multus has left it to other networks."""
+        """Whether Multus has left it to other networks."""
         return any(is_multus(plugin.network) for plugin in self.present.attached.config.plugins)
 
     def row(self, drift: Drift) -> Dict[str, Any]:

@@ -59,9 +59,21 @@ def test_a_manifest_of_a_later_release_is_refused(state):
 def test_a_state_directory_open_to_others_is_refused(state):
     os.mkdir(state)
     os.chmod(state, 0o755)
+    manifest = Manifest(state)
     with pytest.raises(HostError) as caught:
-        Manifest(state).save()
+        manifest.save()
     assert caught.value.code == "unsafe_permissions"
+    assert f"chmod 0700 {state}" in caught.value.msg
+    # To change the mode of what a link leads to would make it worse.
+    os.rename(state, f"{state}.moved")
+    os.symlink(f"{state}.moved", state)
+    for words in ("it is a link; move the directory that it leads to here", "it is a file; move it away"):
+        with pytest.raises(HostError, match=words) as caught:
+            manifest.save()
+        assert (caught.value.code, "chmod" in caught.value.msg) == ("unsafe_permissions", False)
+        os.unlink(state)
+        with open(state, "w"):
+            pass
 
 
 def test_a_kept_file_comes_back_whole_and_goes_when_nobody_refers_to_it(state, tmp_path):
