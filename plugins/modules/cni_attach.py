@@ -438,7 +438,7 @@ def main() -> None:
         from ..module_utils._host.attachments.pod_unit import pod_rows
 
         result["pods"] = pod_rows(plan.outcomes)
-    failed = [{"code": error.code, "message": error.msg} for error in refused]
+    failed = [{"code": error.code, "message": error.msg} for error in [*refused, *plan.shared_errors]]
     failed += [outcome.error for outcome in plan.outcomes if outcome.error is not None]
     if failed:
         if not module.check_mode:

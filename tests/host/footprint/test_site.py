@@ -228,6 +228,21 @@ def test_what_is_shared_is_not_repaired_without_leave(attached):
     assert site.picture() == before
 
 
+def test_what_is_shared_and_cannot_be_put_back_fails_the_module(attached):
+    """Although no attachment has failed."""
+    site = attached("bridge")
+    path = "/proc/sys/net/ipv4/ip_forward"
+    sh(f"echo 0 >{path}; mount --bind {path} {path}; mount -o remount,bind,ro {path}")
+    options = {"attachments": [site.containers[0].wanted], "on_drift": "repair"}
+    try:
+        results = [site.call(**options), site.host.attempt("cni_host", attachments=options)]
+    finally:
+        sh(f"umount {path}")
+    for result in results:
+        assert (result["code"], result["changed"]) == ("repair_failed", False)
+        assert "net.ipv4.ip_forward is 0, want 1" in result["msg"]
+
+
 def test_a_sysctl_is_recorded_where_it_is_unusual(new_site):
     """Most namespaces start with the same sysctls, so the defaults of one tell what to read in the others."""
     site = new_site("bridge", "new")

@@ -270,7 +270,8 @@ def _different(what: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -
 class AttachPlan(Plan):
     """The plan, and the outcome of each entry in the order of the request.
 
-    ``drifts`` is what was found, ``shared`` what attachments share and gets put back in place.
+    ``drifts`` is what was found, ``shared`` what attachments share and gets put back in place, ``shared_errors`` why
+    some of that was not.
     """
 
     def __init__(self, check_mode: bool = False) -> None:
@@ -279,6 +280,7 @@ class AttachPlan(Plan):
         self.outcomes: List[Outcome] = []
         self.drifts = Drifts()
         self.shared: List[Drift] = []
+        self.shared_errors: List[HostError] = []
         self.carry_out: Callable[[int], None] = super().apply
 
     def leave_out(self, steps: Iterable[Step]) -> None:

@@ -87,7 +87,7 @@ class Steps:
             for drift in [*(outcome.drift for outcome in drifted if outcome.drift), *self._plan.drifts.shared]:
                 steps.leave_additions(drift)
         for drift in self._plan.shared:
-            steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""))
+            steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""), self._plan.shared_errors.append)
         for outcome in drifted:
             if outcome.todo == PUT_BACK and outcome.drift is not None:
                 steps.add(outcome.drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)

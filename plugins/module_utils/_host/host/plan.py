@@ -178,9 +178,9 @@ def errors_of_sections(plan: HostPlan) -> List[Tuple[str, HostError]]:
     errors = [(part.section, part.error) for part in plan.parts if part.error is not None]
     errors += [("attachments", error) for error in plan.refused]
     for part in plan.parts:
-        for outcome in getattr(part.plan, "outcomes", []):
-            if outcome.error is not None:
-                errors.append((part.section, HostError(outcome.error["message"], outcome.error["code"])))
+        failed = [outcome.error for outcome in getattr(part.plan, "outcomes", []) if outcome.error is not None]
+        errors += [(part.section, HostError(error["message"], error["code"])) for error in failed]
+        errors += [(part.section, error) for error in getattr(part.plan, "shared_errors", [])]
     return errors
 
 

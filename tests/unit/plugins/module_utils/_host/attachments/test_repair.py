@@ -278,54 +278,6 @@ def test_a_plugin_that_says_try_again_later_is_asked_again(attach_host, pauses):
 # ---- commands that plugins need
 
 BRIDGE = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local"}}
-PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
-FIREWALL = {"type": "firewall", "backend": "iptables"}
-
-
-@pytest.fixture
-def tools(tmp_path, monkeypatch):
-    """Return a function that tells what is missing for plugins with commands, and with binaries old or new."""
-
-    def missing(plugins, there, new, mappings=True):
-        tables = {"bridge": b"cni_plugins_masquerade", "ptp": b"cni_plugins_masquerade", "portmap": b"cni_hostport"}
-        for name, table in tables.items():
-            (tmp_path / name).write_bytes(b"\x7fELF" + (table if new else b""))
-        monkeypatch.setattr(firewall_tools, "_BUS", str(tmp_path))
-        monkeypatch.setattr(firewall_tools.shutil, "which", lambda name: name if name in there else None)
-        return firewall_tools.missing_tool(plugins, {"portMappings": [{}]} if mappings else {}, [str(tmp_path)])
-
-    return missing
-
-
-@pytest.mark.parametrize(
-    ("plugin", "old", "new"),
-    [
-        # Which commands do, for releases that know iptables only and for those that know nftables, too.
-        (BRIDGE, {"iptables"}, {"iptables", "nft"}),
-        (dict(BRIDGE, ipMasqBackend="iptables"), {"iptables"}, {"iptables"}),
-        (dict(BRIDGE, ipMasqBackend="nftables"), {"iptables"}, {"nft"}),
-        (dict(BRIDGE, ipMasq=False), None, None),
-        ({"type": "bridge", "macspoofchk": True}, {"nft"}, {"nft"}),
-        (PORTMAP, {"iptables"}, {"iptables", "nft"}),
-        (dict(PORTMAP, backend="nftables"), {"iptables"}, {"nft"}),
-        (dict(BRIDGE, ipam={}), None, None),
-        ({"type": "ptp", "ipMasq": True, "ipam": {"type": "host-local"}}, {"iptables"}, {"iptables", "nft"}),
-        ({"type": "portmap", "runtimeConfig": {"portMappings": [{}]}}, {"iptables"}, {"iptables", "nft"}),
-        ({"type": "portmap"}, None, None),
-        (FIREWALL, {"iptables"}, {"iptables"}),
-        ({"type": "firewall", "backend": "firewalld"}, {"firewalld"}, {"firewalld"}),
-        ({"type": "firewall", "ingressPolicy": "same-bridge"}, {"iptables"}, {"iptables"}),
-        ({"type": "firewall"}, {"iptables", "firewalld"}, {"iptables", "firewalld"}),
-        ({"type": "macvlan"}, None, None),
-    ],
-)
-def test_a_missing_firewall_command_is_found_before_anything_runs(tools, plugin, old, new):
-    for release, enough in ((False, old), (True, new)):
-        for there in (set(), {"iptables"}, {"nft"}, {"firewalld"}, {"iptables", "nft"}):
-            missing = tools([plugin], there, release)
-            assert (missing is None) == (enough is None or bool(enough & there)), (release, there)
-            assert missing is None or (missing[0] == plugin["type"] and missing[1] in enough)
-    assert tools([PORTMAP], set(), True, mappings=False) is None
 
 
 @pytest.mark.parametrize(
