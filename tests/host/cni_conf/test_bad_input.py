@@ -23,12 +23,7 @@ TRAILING_COMMA = """\
 }
 """
 TEXTS = [
-    (
-        "json_truncated",
-        '{"cniVersion": "1.0.0", "plugins": [',
-        1,
-        ["line 1", "column 37", "cut off", "is missing"],
-    ),
+    ("json_truncated", '{"cniVersion": "1.0.0", "plugins": [', 1, ["line 1", "column 37", "cut off", "is missing"]),
     (
         "schema",
         '{"cniVersion": "1.0.0", "type": "bridge", "vlan": 5000}',

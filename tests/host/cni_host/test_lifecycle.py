@@ -160,8 +160,5 @@ def test_a_namespace_that_was_lost_takes_its_attachments_along(host, change, des
     host.run("cni_host", **desired)
     delete_netns("pwh-db")
     ran = change(**desired).run
-    assert brief(ran) == [
-        ("netns", "create", "pwh-db"),
-        ("attachments", "repair", "pwhapps/db/eth0"),
-    ]
+    assert brief(ran) == [("netns", "create", "pwh-db"), ("attachments", "repair", "pwhapps/db/eth0")]
     assert [row["reason"] for row in ran["attachments"]["attachments"]] == ["", "", "netns", ""]

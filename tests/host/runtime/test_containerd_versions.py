@@ -31,6 +31,26 @@ def containerd(settings, sbin, debian, configuration):
     shutil.rmtree(FOLDER)
 
 
+@pytest.mark.parametrize("debian, configuration", [("forky", "none")])
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("99-z.toml", "conf.d/99-z.toml, line 3, sets bin_dir: it is read after"),
+        # What Python's glob does not match. containerd's own command tells it afterwards.
+        (".99-z.toml", "would start no container; its CRI plugin does not start, because bin_dir"),
+    ],
+)
+def test_a_bin_dir_that_containerd_reads_later_is_refused(host, containerd, name, words, configurations):
+    (FOLDER / "conf.d").mkdir()
+    (FOLDER / "config.toml").write_text('version = 3\nimports = ["/etc/containerd/conf.d/*.toml"]\n')
+    section = '[plugins."io.containerd.cri.v1.runtime".cni]'
+    (FOLDER / "conf.d" / name).write_text(f'version = 3\n{section}\nbin_dir = "/x"\n')
+    before = configurations()
+    refused = host.fail("cni_conf", networks=[], runtime=["containerd"], configure={})
+    assert refused["code"] == "overridden" and words in refused["msg"]
+    assert configurations() == before
+
+
 @pytest.mark.parametrize(
     "debian, configuration",
     [

@@ -22,11 +22,7 @@ NETWORK = {
             "isGateway": True,
             "ipMasq": True,
             "hairpinMode": True,
-            "ipam": {
-                "type": "host-local",
-                "routes": [{"dst": "0.0.0.0/0"}],
-                "ranges": [[{"subnet": "10.98.0.0/24"}]],
-            },
+            "ipam": {"type": "host-local", "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "10.98.0.0/24"}]]},
         },
         {"type": "portmap", "capabilities": {"portMappings": True}},
         {"type": "firewall", "backend": "iptables"},

@@ -22,11 +22,7 @@ MODULE_UTILS = HERE.parents[2] / "plugins" / "module_utils"
 ROUNDS = 9
 CALLS = 60
 OTHERS = (500, 10_000)
-NETWORK = {
-    "cniVersion": "1.1.0",
-    "name": "bench",
-    "plugins": [{"type": "nothing", "ipam": {"subnet": "10.1.0.0/16"}}],
-}
+NETWORK = {"cniVersion": "1.1.0", "name": "bench", "plugins": [{"type": "nothing", "ipam": {"subnet": "10.1.0.0/16"}}]}
 
 
 def seconds(code: str) -> float:

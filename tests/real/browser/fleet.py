@@ -69,13 +69,7 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
 
 
 def _step(
-    result: dict[str, Any],
-    kind: str,
-    target: str,
-    step_class: str,
-    reason: str,
-    before: Any = None,
-    after: Any = None,
+    result: dict[str, Any], kind: str, target: str, step_class: str, reason: str, before: Any = None, after: Any = None
 ) -> None:
     result["actions"].append({"kind": kind, "target": target, "class": step_class, "reason": reason})
     if before != after:

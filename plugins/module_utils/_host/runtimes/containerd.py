@@ -21,7 +21,6 @@ without ``imports`` imports nothing, although ``containerd config default`` prin
 from __future__ import annotations
 
 import copy
-import fnmatch
 import os
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -32,7 +31,7 @@ from . import profiles, reading
 from .profiles import CONTAINERD_CRI, containerd_profile
 from .runtime import Runtime
 from .settings import FileChange, RuntimeSettings, drop_in
-from .toml import MARK, load_toml, rendered, with_import, with_setting, without_managed_lines
+from .toml import MARK, load_toml, rendered, statements, with_import, with_setting, without_managed_lines
 
 _NAME = "99-podwire-cni.toml"
 _MADE = "# file made by podwire.cni"
@@ -45,23 +44,22 @@ class Containerd(Runtime):
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
         """Return every containerd on this host; one with several sets of networks occurs several times."""
-        evidence: Dict[str, Tuple[str, str, str, Process]] = {}
-        installed = reading.installed("containerd")
+        traces: List[Tuple[str, str, str, Process]] = []
+        installed, default = reading.installed("containerd"), profiles.CONTAINERD_CONFIG
         for process in running:
             if process.name == "containerd":
-                config = (process.paths("-c", "--config", "-config") or [profiles.CONTAINERD_CONFIG])[-1]
-                program = process.program or installed
-                evidence.setdefault(os.path.realpath(config), (config, program, f"a running {process.name}", process))
+                config = (process.paths("-c", "--config", "-config") or [default])[-1]
+                traces.append((config, process.program or installed, f"a running {process.name}", process))
         for profile in profiles.PROFILES.values():
-            config = profile.config
-            if config and os.path.exists(config):
-                evidence.setdefault(os.path.realpath(config), (config, profile.program, config, Process()))
+            if profile.config and os.path.exists(profile.config):
+                traces.append((profile.config, profile.program, profile.config, Process()))
         if installed:
-            evidence.setdefault(
-                os.path.realpath(profiles.CONTAINERD_CONFIG),
-                (profiles.CONTAINERD_CONFIG, installed, installed, Process()),
-            )
-        return [runtime for seen in evidence.values() for runtime in cls._of_config(*seen)]
+            traces.append((default, installed, installed, Process()))
+        by_path: Dict[str, Tuple[str, str, str, Process]] = {}
+        for trace in traces:
+            # The first one of a configuration counts.
+            by_path.setdefault(os.path.realpath(trace[0]), trace)
+        return [runtime for trace in by_path.values() for runtime in cls._of_config(*trace)]
 
     @classmethod
     def _of_config(cls, config: str, program: str, evidence: str, process: Process) -> List[Runtime]:
@@ -94,17 +92,11 @@ class Containerd(Runtime):
         tables = reading.parsed(self.config) or {}
         for path in reading.imported(self.config, tables):
             more = reading.parsed(path) or {}
-            plugins = reading.section(tables, "plugins")
-            for name, settings in reading.section(more, "plugins").items():
-                mergeable = isinstance(plugins.get(name), dict) and isinstance(settings, dict)
+            plugins = {**reading.section(tables, "plugins"), **reading.section(more, "plugins")}
+            _merge(tables, more)
+            if self.version.startswith("1."):
                 # Observed with 1.6.20 and 1.7.24: an import's settings of a plugin replace all of the main file's.
-                if self.version.startswith("1.") or not mergeable:
-                    plugins[name] = settings
-                else:
-                    _merge(plugins[name], settings)
-            tables["plugins"] = plugins
-            if "disabled_plugins" in more:
-                tables["disabled_plugins"] = more["disabled_plugins"]
+                tables["plugins"] = plugins
         return tables
 
     def _configure(self) -> List[Runtime]:
@@ -120,8 +112,13 @@ class Containerd(Runtime):
         cni = reading.section(cri, "cni")
         # A configuration without the directories, even that of k3s, means containerd's own defaults.
         self.set_conf(reading.directory(cni, "conf_dir") or "/etc/cni/net.d")
-        bin_dir = reading.directory(cni, "bin_dir")
-        self.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]
+        bin_dir, self.bin_dirs = reading.directory(cni, "bin_dir"), reading.directories(cni, "bin_dirs")
+        # A dump has both where only bin_dir is set: bin_dirs is then the default, and does not count.
+        if not self.bin_dirs or (bin_dir and self.bin_dirs == self._default_bin_dirs()):
+            self.bin_dirs = [bin_dir or "/opt/cni/bin"]
+        elif bin_dir:
+            self.refuses = "its CRI plugin does not start, because bin_dir and bin_dirs are both set; remove bin_dir"
+            self.notes.append(self.refuses)
         self.max_networks = max(0, reading.number(cni, "max_conf_num", 1))
         self.setup_serially = cni.get("setup_serially") is True
         self.internal_loopback = cni.get("use_internal_loopback") is True
@@ -136,6 +133,10 @@ class Containerd(Runtime):
         if template:
             self.notes.append(f"it writes 10-containerd-net.conflist itself, from conf_template {template}")
         return self._handlers(reading.section(cri, "containerd", "runtimes"))
+
+    def _default_bin_dirs(self) -> List[str]:
+        tables = load_toml(reading.output(self.program, "config", "default"))
+        return reading.directories(reading.section(tables, "plugins", CONTAINERD_CRI[0], "cni"), "bin_dirs")
 
     def _handlers(self, handlers: Dict[str, Any]) -> List[Runtime]:
         runtimes: List[Runtime] = []
@@ -197,6 +198,13 @@ def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
 # ---- its files
 
 
+def _line(text: str, table: Sequence[str], key: str) -> int:
+    """Return the line of the statement that sets *key* of a table."""
+    lines = text.splitlines(keepends=True)
+    starts = [line for line, _words in statements(text)]
+    return max(line for line in starts if key not in reading.section(load_toml("".join(lines[: line - 1])), *table))
+
+
 def _drop_in_of(main: str) -> str:
     return os.path.join(os.path.dirname(main), "conf.d", _NAME)
 
@@ -241,7 +249,6 @@ class _Files:
                 self._change_in_place()
             else:
                 text = self._drop_in()
-                self._import_it()
         changes = drop_in(self.drop_in, text, True)
         for path in sorted({*self.before, *self.after}):
             before, after = self.before.get(path), self.after.get(path)
@@ -253,15 +260,18 @@ class _Files:
 
     def _version(self) -> int:
         version = self.tables.get("version")
-        if version in _SECTION:
+        if version in tuple(_SECTION):
             return int(version)
         # 2.x ignores the CRI settings of a file without a version; 1.x reads it as version 1.
         return 1 if self.first_generation else 3
 
     def _drop_in(self) -> str:
         version = max(2, self._version())
+        settings = self._keys(version)
+        self._import_it()
+        self._check_later(version, settings)
         lines = [f"version = {version}", f'[plugins."{_SECTION[version]}".cni]']
-        lines += [f"  {key} = {rendered(value)}" for key, value in self._keys(version).items()]
+        lines += [f"  {key} = {rendered(value)}" for key, value in settings.items()]
         return "\n".join(lines) + "\n"
 
     def _keys(self, version: int) -> Dict[str, Any]:
@@ -294,12 +304,30 @@ class _Files:
 
     def _import_it(self) -> None:
         # An existing import pattern may already match the drop-in.
-        folder, name = os.path.split(self.drop_in)
-        imports, base = self.tables.get("imports"), os.path.dirname(self.main)
-        paths = [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
-        patterns = [os.path.split(os.path.join(base, path)) for path in paths]
-        if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):
+        self.importers = reading.imported(self.main, self.tables, self.drop_in)
+        if self.drop_in not in self.importers:
             self.after[self.main] = self._edited(self.main, with_import, self.drop_in)
+            self.importers = reading.imported(self.main, load_toml(self.after[self.main]), self.drop_in)
+
+    def _check_later(self, version: int, settings: Dict[str, Any]) -> None:
+        """Raise HostError ``overridden`` if a file that is read after the drop-in has other *settings*."""
+        expected = {"bin_dir": "", "bin_dirs": list(self.desired.bin_dirs), **settings}
+        paths = list(self.importers)
+        for path in paths[paths.index(self.drop_in) + 1 :]:
+            tables, importer = load_toml(self.after.get(path, "")), self.importers[path]
+            # 2.x migrates an import of an older version, and bin_dir of version 2 replaces bin_dirs.
+            migrated = tables.get("version") == 2
+            table = ("plugins", _SECTION[2 if migrated else version], "cni")
+            for key, value in reading.section(tables, *table).items():
+                if value != expected.get(key, value):
+                    refused = key == "bin_dir" and "bin_dirs" in settings and not migrated
+                    effect = "CRI does not start with bin_dir and bin_dirs" if refused else "overrides this setting"
+                    last = " and imports of imports are read last" if importer != self.main else ""
+                    raise HostError(
+                        f"{path}, line {_line(self.after[path], table, key)}, sets {key}: it is read after "
+                        f"{self.drop_in}, because {importer} imports it{last}, and {effect}; remove this line",
+                        code="overridden",
+                    )
 
     # ---- 1.x
 

@@ -83,6 +83,7 @@ class Effective:
     def _row(self, runtime: Runtime) -> Dict[str, Any]:
         verdict, own = runtime.verdict, runtime.profile.choice == OWN
         sentences = [verdict.reason, *runtime.notes, *dict.fromkeys(verdict.notes)]
+        appended = verdict.networks if runtime.appends_drop_ins else []
         return {
             "runtime": runtime.name,
             "version": runtime.version,
@@ -96,12 +97,7 @@ class Effective:
             "through": verdict.through,
             "not_chosen": verdict.not_chosen,
             "verified": runtime.profile.verified,
-            "drop_ins": [
-                extra.path
-                for network in verdict.networks
-                if runtime.appends_drop_ins
-                for extra in network.file.drop_ins
-            ],
+            "drop_ins": [extra.path for network in appended for extra in network.file.drop_ins],
             "requires": self.requirements_of(runtime),
         }
 

@@ -65,10 +65,7 @@ class Nomad(Runtime):
         "cni_config_dir",
         "cni_path",
         separator=":",
-        options={
-            "cni_config_dir": ["-cni-config-dir", "--cni-config-dir"],
-            "cni_path": ["-cni-path", "--cni-path"],
-        },
+        options={"cni_config_dir": ["-cni-config-dir", "--cni-config-dir"], "cni_path": ["-cni-path", "--cni-path"]},
     )
 
     @classmethod

@@ -12,13 +12,7 @@ from . import profiles, reading
 from .runtime import Keys, Runtime
 
 # nerdctl pkg/defaults/defaults_linux.go: the first one that exists
-_NERDCTL_BIN_DIRS = (
-    "/opt/cni/bin",
-    "/usr/local/libexec/cni",
-    "/usr/local/lib/cni",
-    "/usr/libexec/cni",
-    "/usr/lib/cni",
-)
+_NERDCTL_BIN_DIRS = ("/opt/cni/bin", "/usr/local/libexec/cni", "/usr/local/lib/cni", "/usr/libexec/cni", "/usr/lib/cni")
 _NERDCTL_CONFIG = "/etc/nerdctl/nerdctl.toml"
 # What containerd accepts; such a name cannot lead out of the directory.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

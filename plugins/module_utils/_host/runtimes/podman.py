@@ -124,11 +124,11 @@ class Podman(Runtime):
             answer = parse_json(done.stdout[:_MOST].decode("utf-8", "replace") or "[]")
             known = [entry["name"] for entry in answer if isinstance(entry["name"], str)]
         except (ValueError, LookupError, TypeError) as error:
-            text = f"{program} network inspect does not print its networks"
-            raise HostError(text, code="not_answered") from error
+            raise HostError(f"{program} network inspect does not print its networks", code="not_answered") from error
         if not missing and set(names) - set(known):
-            text = f"{program} network inspect prints other networks than it was asked for"
-            raise HostError(text, code="not_answered")
+            raise HostError(
+                f"{program} network inspect prints other networks than it was asked for", code="not_answered"
+            )
         why = done.stderr.strip()[:500] if missing else ""
         return CriStatus(not missing, why, [name for name in names if name in known])
 

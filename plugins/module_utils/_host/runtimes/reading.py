@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
@@ -73,15 +74,29 @@ def listed(directory: str, ending: str = "") -> List[str]:
     return [path for path in paths if not os.path.isdir(path)][:_MOST_FILES]
 
 
-def imported(config: str, tables: Dict[str, Any]) -> List[str]:
-    """Return the files that containerd's file *config*, with the content *tables*, imports; later ones count more."""
-    imports = tables.get("imports")
-    paths = []
-    for pattern in imports if isinstance(imports, list) else []:
-        if isinstance(pattern, str):
-            pattern = plain_path(os.path.join(os.path.dirname(config), pattern), "imports")
-            paths.extend(sorted(glob.glob(pattern))[:_MOST_FILES])
-    return paths[:_MOST_FILES]
+def imported(config: str, tables: Dict[str, Any], planned: str = "") -> Dict[str, str]:
+    """Return the files that containerd reads after *config*, each with the file that imports it; later ones count more.
+
+    *tables* is the content of *config*. *planned* is a file that will exist. Raises as :func:`parsed`.
+    """
+    importers: Dict[str, str] = {}
+    # Observed with 1.7.24 and 2.1.9: imports of imports come after all other imports, and no file is read twice.
+    waiting = [(config, tables)]
+    for importer, content in waiting:
+        imports = content.get("imports")
+        for pattern in imports if isinstance(imports, list) else []:
+            if isinstance(pattern, str):
+                pattern = plain_path(os.path.join(os.path.dirname(importer), pattern), "imports")
+                paths = {*glob.glob(pattern), *([planned] if _matches(planned, pattern) else [])} - {config, *importers}
+                for path in sorted(paths)[: _MOST_FILES - len(importers)]:
+                    importers[path] = importer
+                    waiting.append((path, parsed(path) or {}))
+    return importers
+
+
+def _matches(path: str, pattern: str) -> bool:
+    (folder, name), (where, names) = os.path.split(path), os.path.split(pattern)
+    return folder == where and fnmatch.fnmatchcase(name, names)
 
 
 def below(directory: str) -> List[str]:

@@ -172,9 +172,8 @@ class _Judge:
                 return self._nowhere(kind)
             if error.code == "plugin_failed":
                 return f"the plugin {kind} does not answer VERSION"
-            self.verdict.notes.append(
-                f"the plugin {kind} of {network.file.name} was not asked ({error.msg}) and is assumed to work"
-            )
+            text = f"the plugin {kind} of {network.file.name} was not asked ({error.msg}) and is assumed to work"
+            self.verdict.notes.append(text)
             return ""
         version = network.version or "0.1.0"
         return "" if version in versions else f"the plugin {kind} does not support the version {version}"
@@ -244,9 +243,8 @@ class _Judge:
             broken = next((extra for extra in extras if extra.error), None)
             if broken is not None:
                 return Network(network.file, error=f"{broken.error} (in {broken.path})")
-            network = network._replace(
-                plugins=[*network.plugins, *(part for extra in extras for part in extra.plugins)]
-            )
+            plugins = [*network.plugins, *(part for extra in extras for part in extra.plugins)]
+            network = network._replace(plugins=plugins)
         if not network.plugins and not self.newest:
             return Network(network.file, error=_LIST + "no 'plugins' key")
         if not network.plugins and appends:
@@ -282,10 +280,8 @@ class _Judge:
         elif broken and not verdict.networks:
             verdict.fail(broken)
         elif default and runtime.profile.own:
-            verdict.network, verdict.reason = (
-                default,
-                f"no file has the default network {default!r}; {runtime.profile.own}",
-            )
+            verdict.network = default
+            verdict.reason = f"no file has the default network {default!r}; {runtime.profile.own}"
         elif default:
             verdict.fail(f"it waits for the default network {default!r}, which no file has")
         elif verdict.networks:
@@ -300,11 +296,8 @@ class _Judge:
                 verdict.notes.append(f"'allow net networks' names {name!r}, which no file that it can load has")
         for network in verdict.networks:
             if network.file.path != verdict.file:
-                verdict.leave(
-                    network.file,
-                    f"it is used only when the network {network.name!r} is requested by name",
-                    network.name,
-                )
+                why_not = f"it is used only when the network {network.name!r} is requested by name"
+                verdict.leave(network.file, why_not, network.name)
 
 
 def _is_labelled(file: ConfFile, label: str) -> bool:

@@ -286,7 +286,7 @@ class Runtime:
     def has(self, desired: RuntimeSettings) -> bool:
         """Tell whether it has these settings already."""
         current, wanted = self.compared(desired)
-        return bool(self.evidence) and self.reads and current == wanted
+        return bool(self.evidence) and self.reads and not self.refuses and current == wanted
 
     def take_over(self, desired: RuntimeSettings) -> None:
         """Become as it will be when it has these settings."""

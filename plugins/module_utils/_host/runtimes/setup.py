@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import time
+from functools import partial
 from typing import Any, Dict, List, Optional, Sequence
 
 from ..errors import HostError
@@ -12,6 +13,7 @@ from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, WARNING, Finding
 from ..processes import processes
+from ..struct import field, struct
 from . import discover
 from .asking import ask_once, ask_until
 from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, PROFILES
@@ -32,23 +34,16 @@ def managed_elsewhere(name: str, present: Sequence[str]) -> None:
         raise HostError(f"{name}: {text}. Its configuration was not changed", code="managed_elsewhere")
 
 
+@struct
 class Setup:
     """Adds steps to a plan, and a row for each runtime to *configured*."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        configured: List[Dict[str, Any]],
-        desired: RuntimeSettings,
-        tolerate_missing: bool,
-        view: HostView,
-    ) -> None:
-        self.plan = plan
-        self.configured = configured
-        self.desired = desired
-        self.tolerate_missing = tolerate_missing
-        self.view = view
-        self._runtimes: List[Runtime] = []
+    plan: Plan
+    configured: List[Dict[str, Any]]
+    desired: RuntimeSettings
+    tolerate_missing: bool
+    view: HostView
+    _runtimes: List[Runtime] = field(default_factory=list)
 
     def prepare(self, runtimes: List[Runtime]) -> None:
         """Plan the steps for *runtimes*, and update these to the state after the plan.
@@ -81,10 +76,8 @@ class Setup:
         if not runtime.evidence:
             others = discover.runtimes_on_host(self.desired.conf_dir, self.view)
             managed_elsewhere(name, [other.name for other in others])
-            self._missing(
-                "missing_runtime",
-                f"{name} is not installed on this host; install it first, or leave it out of 'runtime'",
-            )
+            text = f"{name} is not installed on this host; install it first, or leave it out of 'runtime'"
+            self._missing("missing_runtime", text)
         elif not runtime.reads and name == "containerd":
             raise HostError(
                 f"containerd's CRI plugin is disabled; remove cri from disabled_plugins in {runtime.config}, or leave "
@@ -92,9 +85,8 @@ class Setup:
                 code="cri_disabled",
             )
         elif not runtime.reads and name == "nomad":
-            self.plan.warn(
-                "no_client", "nomad: the agent on this host is not a client, so it has no networks to configure"
-            )
+            text = "nomad: the agent on this host is not a client, so it has no networks to configure"
+            self.plan.warn("no_client", text)
             return False
         if name == "podman" and not any(self.view.has_directory(path) for path in self.desired.bin_dirs):
             dirs = ", ".join(self.desired.bin_dirs)
@@ -199,17 +191,8 @@ class Setup:
                 _close(changes)
 
         for change in changes:
-            self.plan.add(
-                Step(
-                    "configure",
-                    change.path,
-                    DISRUPTIVE,
-                    _shown(change.before),
-                    _shown(change.after),
-                    lambda change=change: apply(change),  # type: ignore[misc]
-                    reason=reason,
-                )
-            )
+            states = _shown(change.before), _shown(change.after)
+            self.plan.add(Step("configure", change.path, DISRUPTIVE, *states, partial(apply, change), reason))
 
     def _verify(self, before: Runtime) -> None:
         """Read the runtime's configuration again; raise HostError if it lacks the settings, or has lost others."""
@@ -218,8 +201,9 @@ class Setup:
         now = next((runtime for runtime in runtimes if _is(runtime, before)), None)
         if now is None or not now.has(self.desired):
             now = now or before
+            text = f"read {now.conf_dir} and search {', '.join(now.bin_dirs)} for plugins"
             raise HostError(
-                f"{before.name} would still read {now.conf_dir} and search {', '.join(now.bin_dirs)} for plugins"
+                f"{before.name} would {'start no container' if now.refuses else 'still ' + text}"
                 + "".join(f"; {note}" for note in now.notes)
                 + ". A file that it reads later, or its command line, overrides the settings; change them there. The "
                 "previous configuration was restored",
@@ -227,10 +211,8 @@ class Setup:
             )
         lost = before.lost(now)
         if lost:
-            raise HostError(
-                f"{before.name} would lose its setting {lost}; the previous configuration was restored",
-                code="settings_lost",
-            )
+            text = f"{before.name} would lose its setting {lost}; the previous configuration was restored"
+            raise HostError(text, code="settings_lost")
 
 
 def _close(changes: List[FileChange]) -> None:

@@ -49,9 +49,8 @@ def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile], view
     if "/" in name:
         file = network_file(name, conf_dir, files, view)
     else:
-        file = next(
-            (candidate for candidate in _files(where, conf_dir, files, view) if candidate.network == name), None
-        )
+        candidates = _files(where, conf_dir, files, view)
+        file = next((candidate for candidate in candidates if candidate.network == name), None)
     if file is None or file.error:
         return {"network": None, "file": None, "source": name}
     return {"network": file.network, "file": file.path, "source": name}

@@ -245,11 +245,7 @@ def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None
         if match:
             lines[index] = f"{match.group(1)}{setting}  {_BEFORE}{lines[index]}"
             return
-    indent = ""
-    if start:
-        title = lines[start - 1]
-        indent = title[: len(title) - len(title.lstrip())] + "  "
-    lines.insert(start, f"{indent}{setting}  {MARK}\n")
+    lines.insert(start, f"{'  ' if start else ''}{setting}  {MARK}\n")
 
 
 def _checked(text: str, intended: Dict[str, Any], table: Sequence[str], key: str, value: Any) -> str:

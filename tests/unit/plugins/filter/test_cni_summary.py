@@ -125,10 +125,7 @@ def test_what_several_hosts_have_in_common_is_one_line_the_worst_first():
     looped = {"changed": False, "results": [{"item": "host", "readiness": {"obstacles": [OBSTACLE, ERROR]}}]}
     lines = cni_summary({f"web{number}": looped for number in range(1, 6)}, lines=False, total=False)
     who = "web1, web2, web3 and 2 more"
-    assert lines == [
-        f"{who}: error: n [c]. Seen: e. Remedy: r",
-        f"{who}: warning: m [c]. Seen: e. Remedy: r",
-    ]
+    assert lines == [f"{who}: error: n [c]. Seen: e. Remedy: r", f"{who}: warning: m [c]. Seen: e. Remedy: r"]
     many = {f"web{number}": {"cautions": [f"[x] {number}"]} for number in range(200)}
     lines = cni_summary(many, lines=False)
     assert len(lines) == 12 and lines[0] == "web0: [x] 0" and lines[-2].startswith("and 190 more")

@@ -297,10 +297,7 @@ def test_gc_deletes_what_is_not_valid(world):
     sent = {one["name"]: one["stdin"]["cni.dev/valid-attachments"] for one in calls if one["what"] == "GC"}
     pairs = {name: sorted((one["containerID"], one["ifname"]) for one in found) for name, found in sent.items()}
     # c4 is a container of another network of this plugin, which this call knows nothing about.
-    assert pairs == {
-        "cluster": [("c2", "eth0"), ("c4", "eth0")],
-        "storage": [("c2", "eth0"), ("c2", "net1")],
-    }
+    assert pairs == {"cluster": [("c2", "eth0"), ("c4", "eth0")], "storage": [("c2", "eth0"), ("c2", "net1")]}
     assert [name for name in world.left() if name.startswith("pods/")] == ["pods/c2:eth0", "pods/c4:eth0"]
 
 

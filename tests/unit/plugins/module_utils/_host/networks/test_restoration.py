@@ -29,9 +29,7 @@ def test_what_was_set_aside_comes_back_as_it_was(conf_host):
     conf_host.run(want("a"), exclusive=True)
     plan = conf_host.run(unset("b"))
     assert (steps(plan), actions(plan)) == ([("restore", "87-b.conflist", "safe")], ["restored"])
-    assert plan.networks == [
-        {"name": "b", "path": str(conf_host.conf_dir / "87-b.conflist"), "action": "restored"},
-    ]
+    assert plan.networks == [{"name": "b", "path": str(conf_host.conf_dir / "87-b.conflist"), "action": "restored"}]
     assert conf_host.files() == ["10-a.conflist", "87-b.conflist"]
     found = os.stat(conf_host.conf_dir / "87-b.conflist")
     assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o600, inode)

@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.setting
 
 WANTED = RuntimeSettings("/n", ["/b"])
 CRI = "io.containerd.grpc.v1.cri"
+SECTION = '[plugins."io.containerd.cri.v1.runtime".cni]\n'
 
 
 @pytest.fixture
@@ -60,9 +61,11 @@ def test_the_file_whose_settings_count_is_changed(configured, tmp_path):
     runtime = configured(
         "containerd-1.7", f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n'
     )
-    (tmp_path / "a.imp").write_text(f'[plugins."{CRI}"]\nsandbox_image = "x"\n')
+    (tmp_path / "a.imp").write_text(f'imports = ["c"]\n[plugins."{CRI}"]\nsandbox_image = "x"\n')
     (tmp_path / "b.imp").write_text("[plugins.other]\nx = 1\n")
     assert list(apply_and_take_back(runtime, WANTED)) == ["a.imp"]
+    (tmp_path / "c").write_text(f'imports = ["config.toml"]\n[plugins."{CRI}"]\n')
+    assert list(apply_and_take_back(runtime, WANTED)) == ["c"]
 
 
 def test_an_old_configuration_has_the_old_name(configured):
@@ -117,12 +120,46 @@ def test_a_drop_in_has_the_version_of_the_main_file(configured, name, main, sect
 def test_a_pattern_that_finds_the_drop_in_is_enough(configured, tmp_path):
     runtime = configured("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n')
     (tmp_path / "conf.d").mkdir()
-    section = '[plugins."io.containerd.cri.v1.runtime".cni]\n'
-    (tmp_path / "conf.d" / "10-theirs.toml").write_text(f'version = 3\n{section}bin_dir = "/x"\n')
+    (tmp_path / "conf.d" / "10-theirs.toml").write_text(f'version = 3\n{SECTION}bin_dir = "/x"\n')
     found = apply_and_take_back(runtime, WANTED)
     assert list(found) == ["99-podwire-cni.toml"]
     # Both together are an error, whichever files have them.
     assert 'bin_dirs = ["/b"]\n  bin_dir = ""\n' in found["99-podwire-cni.toml"]
+
+
+@pytest.mark.parametrize(
+    ("files", "line", "words"),
+    [
+        # Observed with 2.1.9: a file that sorts after the drop-in is read after it.
+        (
+            {"99-z.toml": f"version = 3\n{SECTION}bin_dir = '/x'\n"},
+            "99-z.toml, line 3, sets bin_dir",
+            "CRI does not start",
+        ),
+        (
+            {"99-z.toml": f"{SECTION}\nconf_dir = '/x'\n"},
+            "99-z.toml, line 3, sets conf_dir",
+            "config.toml imports it, and",
+        ),
+        # It is migrated to version 3, and its directory takes the place of bin_dirs.
+        ({"99-z.toml": f'version = 2\n[plugins."{CRI}".cni]\nbin_dir="/x"\n'}, "line 3, sets bin_dir", "overrides"),
+        # The imports of an import are read after all others, whatever their names.
+        (
+            {"10-a.toml": "imports = ['../*.imp']\n", "../0.imp": f"{SECTION}bin_dir = '/x'\n"},
+            "0.imp, line 2, sets bin_dir",
+            "10-a.toml imports it and imports of imports are read last",
+        ),
+    ],
+)
+def test_a_later_file_that_is_in_the_way_is_named(configured, tmp_path, files, line, words):
+    runtime = configured("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n')
+    (tmp_path / "conf.d").mkdir()
+    for name, text in files.items():
+        (tmp_path / "conf.d" / name).write_text(text)
+    with pytest.raises(HostError, match=line) as caught:
+        runtime.changes(WANTED)
+    assert caught.value.code == "overridden" and words in caught.value.msg
+    assert runtime.changes(WANTED._replace(present=False)) == []
 
 
 def test_an_upgrade_of_containerd_changes_the_way(configured):

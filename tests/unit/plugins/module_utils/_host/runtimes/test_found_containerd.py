@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import profiles
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.containerd import Containerd
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -137,6 +138,19 @@ def test_what_is_not_understood_is_said_and_the_default_taken(fake_host, text, w
     [runtime] = find(fake_host)
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
     assert words in runtime.notes[-1] and "default" in runtime.notes[-1]
+
+
+def test_both_keys_of_2_1_keep_cri_from_starting_unless_bin_dirs_is_the_default(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, "version = 3\n")
+    text = 'version = 3\n[plugins."io.containerd.cri.v1.runtime".cni]\nbin_dir = "/b"\nbin_dirs = '
+    fake_host.prints = {"--version": "containerd x 2.1.9", "config default": dump("2.1.9-default")}
+    for bin_dirs, usable in [('["/usr/lib/cni", "/opt/cni/bin"]', True), ('["/b"]', False)]:
+        fake_host.prints[DUMP] = text + bin_dirs
+        [runtime] = find(fake_host)
+        assert runtime.bin_dirs == ["/b"]
+        assert runtime.has(RuntimeSettings(runtime.conf_dir, ["/b"])) == usable
+        assert ("remove bin_dir" in runtime.refuses) is not usable
 
 
 def test_a_dump_that_is_not_understood_falls_back_to_the_file(fake_host):
