@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import put_back_all
-from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, PARENT
 from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
 from ansible_collections.podwire.cni.tests.host.footprint.test_site import repair, rules, targets_of
@@ -195,6 +195,19 @@ def test_nothing_is_detached_where_its_add_would_fail(attached, generation):
     assert site.call(force=True)["code"] == "add_failed"
     sh(f"ip address delete 10.88.0.250/32 dev {BRIDGE_NAME}")
     assert [row["action"] for row in site.run()["attachments"]] == ["added"]
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_an_interface_has_no_more_mtu_than_the_one_below_it(attached, generation):
+    """The kernel lowers both, and raises only one."""
+    site = attached("macvlan", generation=generation)
+    sh(f"ip link set {PARENT} mtu 1400")
+    expect_nothing_to_do(site)
+    sh(f"ip link set {PARENT} mtu 1500")
+    repair(site, targets_of(*site.containers), ["the MTU 1400 instead of 1500"])
+    sh(f"ip link set {PARENT} mtu 1400; ip -n pwf-ctr link delete eth0")
+    assert [step["class"] for step in site.run(on_drift="repair")["actions"]] == ["disruptive"]
+    expect_nothing_to_do(site)
 
 
 @pytest.mark.parametrize("end", ["link set $(basename /sys/class/net/pwf0/brif/veth*)", "-n pwf-ctr link set eth0"])

@@ -270,9 +270,8 @@ def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Foot
     shared.order = {key: rules for key, rules in order.items() if key in after.chains.chains}
 
 
-def _with_neighbours(rules: Sequence[str], ours: Iterable[str]) -> List[str]:
+def _with_neighbours(rules: Sequence[str], ours: Collection[str]) -> List[str]:
     """Return those of *rules* that are in *ours*, or next to one."""
-    wanted = set(ours)
-    known = [rule in wanted for rule in rules]
+    known = [rule in ours for rule in rules]
     near = [any(known[max(0, place - 1) : place + 2]) for place in range(len(rules))]
     return [rule for rule, keep in zip(rules, near) if keep]

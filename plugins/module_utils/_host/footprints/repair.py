@@ -49,14 +49,12 @@ def why_not(drift: Drift) -> str:
     """Return why not all that is lost can be put back in place, "" if it can."""
     if drift.source == DEDUCED and drift.lost:
         return f"what its ADD did is only partly known: {drift.why}"
-    reasons = (_why_not_put(difference, drift) for difference in drift.lost)
-    return next((reason for reason in reasons if reason), "")
+    return next(filter(None, (_why_not_put(difference, drift) for difference in drift.lost)), "")
 
 
 def _why_not_put(difference: Difference, drift: Drift) -> str:
     space, key, was, now, _foreign = difference
     kind = KINDS[str(key[0])]
-    what = kind.name(key, now if was is None else was)
     if key[0] == "link" and now is None:
         objects = drift.footprint.host if space == HOST else drift.footprint.inside
         return _why_not_made(difference, objects[key], drift)
@@ -65,6 +63,7 @@ def _why_not_put(difference: Difference, drift: Drift) -> str:
     if any(isinstance(was[part], str) and was[part] != now[part] for part in fixed):
         return f"another interface has the name {key[1]}"
     if was is None and not kind.removable:
+        what = kind.name(key, now)
         return f"the {what} has left the container" if key[0] == "link" else f"only an ADD removes the {what}"
     if key[0] == SWITCH:
         return f"its plugins now make rules in {now}"
@@ -115,6 +114,8 @@ def _why_not_stacked(lost: KernelObject, wanted: Footprint) -> str:
     if device.kind != kind:
         what = f"a {device.kind or 'physical'} device, and was a {kind or 'physical'} one"
         return f"its lower device {name} was replaced: it is {what}"
+    if device.mtu < lost.value["mtu"]:
+        return f"its lower device {name} has the MTU {device.mtu}"
     return "" if device.up else f"its lower device {name} is down"
 
 
@@ -128,8 +129,7 @@ class InPlaceRepair:
         self._failed: Dict[Tuple[str, ObjectKey], str] = {}
         self._put_addresses: Set[Tuple[str, ObjectKey]] = set()
         self._recorded: Dict[str, State] = {HOST: {}}
-        inside = [drift for drift in self._wanted if drift.netns]
-        self._namespaces = {drift.netns: Netns(drift.netns, drift.footprint.identity) for drift in inside}
+        self._namespaces = {lost.netns: Netns(lost.netns, lost.footprint.identity) for lost in wanted if lost.netns}
         for drift in self._wanted:
             for space, objects in ((HOST, drift.footprint.host), (drift.netns, drift.footprint.inside)):
                 existing = {key: entry for key, entry in objects.items() if entry.value is not None}
@@ -197,14 +197,11 @@ class InPlaceRepair:
         self._put_addresses.update(difference[:2] for difference in batch if difference.key[0] == "addr")
         context = {space: _context(reading, space, objects) for space, objects in self._recorded.items()}
         for space, differences in _by_space(batch).items():
-            differences.sort(key=lambda difference: repair_order(difference.key, self._object(difference)))
+            differences.sort(key=lambda lost: repair_order(lost.key, self._recorded[lost.space][lost.key]))
             self._inside(space, differences, self._put_object, context)
 
     def _put_object(self, writer: Writer, difference: Difference) -> None:
-        writer.put(difference.key, self._object(difference), difference.now)
-
-    def _object(self, difference: Difference) -> KernelObject:
-        return self._recorded[difference.space][difference.key]
+        writer.put(difference.key, self._recorded[difference.space][difference.key], difference.now)
 
     def _inside(self, space: str, differences: Sequence[Difference], act: Any, context: Mapping[str, State]) -> None:
         """Call *act* with a writer and each difference in the namespace. What fails is noted, and not tried again."""
@@ -261,9 +258,8 @@ class InPlaceRepair:
             _kind, data_dir, network, address = map(str, difference.key)
             try:
                 if not packed(address) or "/" in network or not os.path.isabs(data_dir):
-                    raise HostError(
-                        f"{data_dir}/{network}/{address} is not a lease of host-local", code="lease_not_written"
-                    )
+                    text = f"{data_dir}/{network}/{address} is not a lease of host-local"
+                    raise HostError(text, code="lease_not_written")
                 put_lease(data_dir, network, address, difference.was, _LEASE_TIMEOUT, freed.get(difference.key))
             except HostError as error:
                 self._failed[difference.space, difference.key] = error.msg

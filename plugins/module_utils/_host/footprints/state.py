@@ -271,7 +271,7 @@ def _differences(reading: Reading, space: str, objects: Objects) -> Iterator[Dif
         if wanted.value is None and key[0] == "route" and now is not None and not _is_same(wanted, reading, space, key):
             # Others have added it meanwhile.
             continue
-        if key[0] == "link" and now is not None and is_whole(wanted.value) and now["kind"] == "bridge":
+        if key[0] == "link" and now is not None and is_whole(wanted.value):
             now = _without_followed_mtu(reading, space, key, wanted.value, now)
         if _differs(space, key, wanted.value, now):
             yield Difference(space, key, wanted.value, now)
@@ -287,10 +287,15 @@ def _is_same(removed: KernelObject, reading: Reading, space: str, key: ObjectKey
 
 
 def _without_followed_mtu(reading: Reading, space: str, key: ObjectKey, was: Any, now: Any) -> Any:
-    """Return a bridge's present value; its MTU is no difference while it is that of its ports, which it follows."""
-    links = (present.value for other, present in reading.spaces[space].items() if other[0] == "link")
-    ports = [link["mtu"] for link in links if link["master"] == key[1]]
-    return dict(now, mtu=was["mtu"]) if now["mtu"] == min(ports, default=_MTU_WITHOUT_PORTS) else now
+    """Return a present value without a MTU that others limit: of a bridge its ports, else the lower device."""
+    if now["kind"] == "bridge":
+        links = (present.value for other, present in reading.spaces[space].items() if other[0] == "link")
+        followed = min((link["mtu"] for link in links if link["master"] == key[1]), default=_MTU_WITHOUT_PORTS)
+    else:
+        lower = was["lower"] if isinstance(was["lower"], dict) else {}
+        device = reading.value(HOST, ("link", lower.get("name", "")))
+        followed = device["mtu"] if device is not None and device["mtu"] < was["mtu"] else -1
+    return dict(now, mtu=was["mtu"]) if now["mtu"] == followed else now
 
 
 def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
