@@ -60,6 +60,14 @@ machine.prepare_environment(HOST_PYTHONS)
 antsibull_nox.load_antsibull_nox_toml()
 
 
+@nox.session(name="ansible-lint")
+def ansible_lint(session: nox.Session) -> None:
+    """Run ansible-lint, whose checks of syntax are forks of one process."""
+    session.install("ansible-lint")
+    link(session)
+    session.run("python", "tests/tools/ansible_lint.py", "--offline", *session.posargs)
+
+
 # --- tests on real hosts
 
 

@@ -66,6 +66,9 @@ class Server:
         assert self._process.stdout
         assert self._process.stdout.readline(), "the process that imports for others has ended; its error is above"
 
+    def close(self) -> None:
+        self._process.communicate()
+
     def run(self, code: str, *argv: str, env: dict[str, str], stdin: str = "", cwd: str = "/") -> tuple[int, str, str]:
         """Return the exit status of a program, and what it printed to standard output and error."""
         files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]

@@ -23,12 +23,7 @@ def test_a_version_that_no_plugin_supports_is_refused_with_the_highest_common_on
 @pytest.mark.parametrize("generation", ["old", "new"])
 @pytest.mark.parametrize(
     ("name", "code"),
-    [
-        ("open", "unsafe_permissions"),
-        ("text", "not_elf"),
-        ("script", "bad_interpreter"),
-        ("silent", "plugin_failed"),
-    ],
+    [("open", "unsafe_permissions"), ("text", "not_elf"), ("script", "bad_interpreter"), ("silent", "plugin_failed")],
 )
 def test_a_plugin_is_not_executed_or_does_not_answer(host, conf_dir, work, bin_dir, name, code):
     folder = work / "bin"

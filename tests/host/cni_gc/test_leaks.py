@@ -7,10 +7,7 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 # Two containers that live, and three that die without a DEL.
-LIVE = [
-    {"network": "pwgone", "container_id": "pwg-live"},
-    {"network": "pwgfour", "container_id": "pwg-old"},
-]
+LIVE = [{"network": "pwgone", "container_id": "pwg-live"}, {"network": "pwgfour", "container_id": "pwg-old"}]
 DEAD = [
     {"network": "pwgone", "container_id": "pwg-lease"},
     {"network": "pwgfour", "container_id": "pwg-cache"},

@@ -12,12 +12,7 @@ def test_a_source_that_is_not_on_the_host(host):
     assert host.fail("cni_gc", keep_from=["nomad"])["code"] == "missing_source"
 
 
-CHOICES = [
-    {},
-    {"keep_from": ["cache"], "allow_empty": True},
-    {"keep_from": ["containerd"]},
-    {"keep_from": ["podman"]},
-]
+CHOICES = [{}, {"keep_from": ["cache"], "allow_empty": True}, {"keep_from": ["containerd"]}, {"keep_from": ["podman"]}]
 
 
 @pytest.mark.parametrize("options", CHOICES, ids=json.dumps)

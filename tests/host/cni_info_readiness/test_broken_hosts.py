@@ -146,11 +146,9 @@ def test_status_is_what_the_plugin_says(node, plugin, state, code):
     # containerd 1.6 never asks for STATUS; podman's rows show the same.
     shutil.copy(node.fake, broken.BIN_DIR / plugin)
     broken.write("20-more.conflist", {"type": plugin}, network="more", version="1.1.0")
-    found = node.host.run(
-        "cni_info",
-        gather=["readiness"],
-        environment={"BASH_ENV": "/run/home/readiness.bash"},
-    )["readiness"]
+    found = node.host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": "/run/home/readiness.bash"})[
+        "readiness"
+    ]
     [podman] = [one for one in found["runtimes"] if one["runtime"] == "podman"]
     [row] = [one for one in podman["status"] if one["network"] == "more"]
     assert (row["state"], row["code"]) == (state, code)

@@ -21,11 +21,7 @@ _DEFAULT4, _DEFAULT6 = {"dst": "0.0.0.0/0"}, {"dst": "::/0"}
 _RANGES4, _RANGES6 = [{"subnet": "10.88.0.0/16"}], [{"subnet": "fd00:88::/64"}]
 _HOST_LOCAL = {"type": "host-local", "ranges": [_RANGES4], "routes": [_DEFAULT4]}
 _DUAL = {"type": "host-local", "ranges": [_RANGES4, _RANGES6], "routes": [_DEFAULT4, _DEFAULT6]}
-_STATIC = {
-    "type": "static",
-    "addresses": [{"address": "10.88.0.9/16", "gateway": "10.88.0.1"}],
-    "routes": [_DEFAULT4],
-}
+_STATIC = {"type": "static", "addresses": [{"address": "10.88.0.9/16", "gateway": "10.88.0.1"}], "routes": [_DEFAULT4]}
 _BRIDGE = {"type": "bridge", "bridge": BRIDGE_NAME, "isGateway": True, "ipam": _HOST_LOCAL}
 _PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 _BANDWIDTH = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
@@ -155,11 +151,7 @@ CHAINS = {
             needs="ipvlan",
         ),
         Chain(
-            "dummy",
-            [{"type": "dummy", "ipam": _HOST_LOCAL}],
-            generations=(NEW,),
-            connections=(INSIDE,),
-            needs="dummy",
+            "dummy", [{"type": "dummy", "ipam": _HOST_LOCAL}], generations=(NEW,), connections=(INSIDE,), needs="dummy"
         ),
         # A connection out of the container would need a program that knows of the VRF.
         Chain("vrf", [_BRIDGE, {"type": "vrf", "vrfname": "pwf-vrf"}], connections=(IN,), needs="vrf table 77"),

@@ -131,10 +131,7 @@ def test_what_others_add_is_never_removed(attached, generation):
             "route to ::/0 through fd00:88::1 on eth0 was added",
         ),
         # Both halves together are as good as a default route, and each takes its half.
-        (
-            "ip -n pwf-ctr route add 0.0.0.0/1 via 10.88.0.99",
-            "route to 0.0.0.0/1 through 10.88.0.99 on eth0 was added",
-        ),
+        ("ip -n pwf-ctr route add 0.0.0.0/1 via 10.88.0.99", "route to 0.0.0.0/1 through 10.88.0.99 on eth0 was added"),
         ("ip -n pwf-ctr route add blackhole 128.0.0.0/1", "blackhole route to 128.0.0.0/1 was added"),
         ("ip -n pwf-ctr route add 128.0.0.0/1 dev eth0", "route to 128.0.0.0/1 on eth0 was added"),
         (

@@ -53,13 +53,7 @@ def test_a_bin_dir_that_containerd_reads_later_is_refused(host, containerd, name
 
 @pytest.mark.parametrize(
     "debian, configuration",
-    [
-        ("trixie", "rich.toml"),
-        ("trixie", "none"),
-        ("forky", "rich.toml"),
-        ("forky", "none"),
-        ("forky", "package.toml"),
-    ],
+    [("trixie", "rich.toml"), ("trixie", "none"), ("forky", "rich.toml"), ("forky", "none"), ("forky", "package.toml")],
 )
 def test_containerd_gets_its_options_loses_nothing_and_gets_its_file_back(
     host, containerd, configuration, configurations, nets, bins

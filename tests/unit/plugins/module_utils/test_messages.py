@@ -24,9 +24,7 @@ REGULAR = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"
 # What returns the text, or a form of it.
 SAME = {"str", "strip", "rstrip", "lstrip", "lower", "upper", "casefold", "get"}
 # path -> why it may: the text is not ours, or nothing is decided.
-OTHERS = {
-    "plugin_utils/_conf/wording.py": "jsonschema names a missing key in its message only",
-}
+OTHERS = {"plugin_utils/_conf/wording.py": "jsonschema names a missing key in its message only"}
 
 
 def is_message(node):

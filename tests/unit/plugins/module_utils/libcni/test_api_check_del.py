@@ -329,10 +329,7 @@ def test_entry_without_a_result_is_an_empty_result(world, debug):
 
 @pytest.mark.parametrize(
     ("changed", "names"),
-    [
-        ({"container_id": ""}, ("some-list", "", "eth0")),
-        ({"if_name": ""}, ("some-list", "some-container-id", "")),
-    ],
+    [({"container_id": ""}, ("some-list", "", "eth0")), ({"if_name": ""}, ("some-list", "some-container-id", ""))],
 )
 def test_cached_things_need_all_names(world, debug, changed, names):
     text = 'cache file path requires network name ("{}"), container ID ("{}"), and interface name ("{}")'.format(*names)

@@ -243,10 +243,7 @@ def test_unknown_keys_are_dropped():
             b'{"cniVersion":"1.0.0","interfaces":[{"mtu":5}],"interfaces":[{"mtu":null,"name":"a"},{}]}',
             b'{"cniVersion":"1.0.0","interfaces":[{"mtu":5,"name":"a"},{"name":""}]}',
         ),
-        (
-            b'{"cniVersion":"0.4.0","interfaces":[{"name":"a"}],"interfaces":null}',
-            b'{"cniVersion":"0.4.0","dns":{}}',
-        ),
+        (b'{"cniVersion":"0.4.0","interfaces":[{"name":"a"}],"interfaces":null}', b'{"cniVersion":"0.4.0","dns":{}}'),
         (
             b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8"},"ip4":null,"cniVersion":null}',
             b'{"cniVersion":"0.2.0","dns":{}}',

@@ -15,11 +15,7 @@ HEX512 = hashlib.sha512(b"x").hexdigest()
 
 
 @pytest.mark.parametrize(
-    "text, wanted",
-    [
-        ("sha256:" + HEX256, ("sha256", HEX256)),
-        (" SHA512:%s\n" % HEX512.upper(), ("sha512", HEX512)),
-    ],
+    "text, wanted", [("sha256:" + HEX256, ("sha256", HEX256)), (" SHA512:%s\n" % HEX512.upper(), ("sha512", HEX512))]
 )
 def test_a_checksum_is_split(text, wanted):
     assert parse_checksum(text) == wanted

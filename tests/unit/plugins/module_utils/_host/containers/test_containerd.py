@@ -37,9 +37,7 @@ REFUSED = (
 NO_SANDBOXES = {
     "ctr 1.6": commands.Done(3, b"No help topic for 'sandboxes'\n", ""),
     "ctr 1.7": commands.Done(
-        1,
-        b"",
-        "ctr: failed to list sandboxes: unknown service containerd.services.sandbox.v1.Store: not implemented\n",
+        1, b"", "ctr: failed to list sandboxes: unknown service containerd.services.sandbox.v1.Store: not implemented\n"
     ),
     "ctr 2.1": commands.Done(
         1, b"", "ctr: failed to list sandboxes: unknown service containerd.services.sandbox.v1.Store\n"
