@@ -195,6 +195,23 @@ def test_nothing_is_detached_where_its_add_would_fail(attached, generation):
 
 
 @pytest.mark.parametrize("generation", BOTH)
+def test_ipv6_that_the_host_has_off_stays_off(attached, generation):
+    """The rest is put back, and so are the addresses when it is on again."""
+    site = attached("bridge-dual-masq", generation=generation)
+    sh("sysctl -q -w net.ipv6.conf.all.disable_ipv6=1")
+    try:
+        sh("ip -n pwf-ctr route delete default")
+        assert [step["class"] for step in site.run(on_drift="repair")["actions"]] == ["foreign", "safe"]
+        result = site.run(on_drift="repair")
+        assert (result["changed"], [step["class"] for step in result["actions"]]) == (False, ["foreign"])
+        assert "disable_ipv6 is 1, want 0; others did that, so it is left" in " ".join(result["warnings"])
+    finally:
+        sh("sysctl -q -w net.ipv6.conf.all.disable_ipv6=0")
+    assert site.run(on_drift="repair")["changed"]
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]
+
+
+@pytest.mark.parametrize("generation", BOTH)
 def test_an_interface_has_no_more_mtu_than_the_one_below_it(attached, generation):
     """The kernel lowers both, and raises only one."""
     site = attached("macvlan", generation=generation)

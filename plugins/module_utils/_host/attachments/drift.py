@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..kernel.objects import ObjectKey
     from ..leases import Lease
 
-ADDED = "others have added it, so it is left"
+ADDED = "others did that, so it is left"
 
 
 class Present(NamedTuple):

@@ -48,7 +48,7 @@ _OWN_RULES = (
 class Difference(NamedTuple):
     """One object that differs: where (``space``), which, its recorded value and the present one.
 
-    ``was`` None: an object that the ADD removed, which has to go, or, if it is ``foreign``, that others have added.
+    ``was`` None: an object that the ADD removed, which has to go. ``foreign``: what others have added or set.
     """
 
     space: str

@@ -148,9 +148,7 @@ class InPlaceRepair:
             self._put_leases()
             self._put_rules(self._read_drift())
             self._read_drift()
-        for drift in self._wanted:
-            if drift.lost:
-                self.errors[drift.owner] = self._error(drift)
+        self.errors = {drift.owner: self._error(drift) for drift in self._wanted if drift.lost}
 
     def _read_drift(self, firewall: bool = True) -> Reading:
         """Read the present state, and note in each drift how it differs."""
@@ -175,7 +173,8 @@ class InPlaceRepair:
 
     def _put_kernel(self, reading: Reading, known: Mapping[str, Set[ObjectKey]]) -> None:
         rank, rounds = -1, 0
-        self._remove(reading)
+        returned = [lost for lost in self._differences() if lost.was is None and KINDS[str(lost.key[0])].removable]
+        self._drop(returned, reading)
         for _pass in range(_PASSES):
             self._drop_derived_routes(reading, known)
             todo: Dict[int, List[Difference]] = {}
@@ -222,11 +221,6 @@ class InPlaceRepair:
             apart(work)
         except NotInPlace as error:
             self._failed.update({(difference.space, difference.key): str(error) for difference in differences})
-
-    def _remove(self, reading: Reading) -> None:
-        """Remove what the ADD removed, and is back."""
-        removed = [difference for difference in self._differences() if difference.was is None]
-        self._drop([difference for difference in removed if KINDS[str(difference.key[0])].removable], reading)
 
     def _drop_derived_routes(self, reading: Reading, known: Mapping[str, Set[ObjectKey]]) -> None:
         """Remove routes that the kernel made for an address that was put back, where the ADD had removed them."""

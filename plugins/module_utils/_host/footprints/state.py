@@ -14,7 +14,7 @@ from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
-from ..kernel.objects import OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
 from ..netlink import MAIN_TABLE, UNICAST
@@ -199,7 +199,7 @@ class Drift:
 
     @property
     def additions(self) -> List[Difference]:
-        """What others have added and does harm: it is never removed."""
+        """What others have added or set and does harm: it is never changed."""
         return [difference for difference in self.differences if difference.foreign]
 
     @property
@@ -265,6 +265,9 @@ def _differences(reading: Reading, space: str, objects: Objects) -> Iterator[Dif
         if unread(reading, key):
             continue
         now = reading.value(space, key)
+        if space == HOST and ":" in str(key) and reading.value(HOST, (CONF6, device_of(key), "disable_ipv6")) == 1:
+            # The administrator has IPv6 off there, which is told instead.
+            continue
         if key[-1] == "forwarding" and reading.value(space, (GLOBAL, FORWARDING.get(str(key[0]), ""))) == "0":
             # All have it off, which the switch tells.
             continue
@@ -319,7 +322,7 @@ def _added_rules(reading: Reading, footprint: Footprint) -> Iterator[Difference]
 def _harmful(reading: Reading, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
     """Yield addresses with a recorded subnet that the interface did not have, and routes better than a default.
 
-    On the host, an address that brings no subnet along, such as keepalived's, does no harm.
+    On the host, an address that brings no subnet along, such as keepalived's, does no harm, and IPv6 may be off.
     """
     mine: Dict[str, List[Tuple[str, int]]] = {}
     # Family -> metric and gateway.
@@ -329,6 +332,9 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
             continue
         if key[0] == "addr":
             mine.setdefault(str(key[1]), []).append((str(key[2]), int(key[3])))
+            off = (CONF6, str(key[1]), "disable_ipv6")
+            if space == HOST and ":" in str(key) and off not in objects and reading.value(HOST, off) == 1:
+                yield Difference(HOST, off, 0, 1, True)
         elif key[0] == "route" and key[2] == MAIN_TABLE and key[3] == "default/0" and key[6] == UNICAST:
             metric = int(key[5])
             best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))

@@ -54,7 +54,7 @@ LONGER = {
 # module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
-    "cni_attach": (117, 968, 59),
+    "cni_attach": (117, 969, 59),
     "cni_conf": (111, 946, 53),
     "cni_gc": (84, 668, 70),
     "cni_host": (192, 1629, 39),

@@ -202,26 +202,9 @@ def test_nothing_is_tried_of_firewalld_or_of_what_is_missing(commands):
     assert commands.log() == []
 
 
-def test_a_command_that_fails(commands):
-    commands.add("iptables", status=4, said="no permission")
-    with pytest.raises(HostError) as caught:
-        tools.try_tools("cannot repair web", [{"type": "macvlan"}, MASQUERADING], {}, [])
-    assert caught.value.code == "tool_failed"
-    assert caught.value.msg == (
-        f"cannot repair web: plugin bridge needs {commands.path}/iptables, which fails (exit status 4: no permission); "
-        "nothing was detached; fix the command and run again"
-    )
-
-
 def test_a_command_that_others_than_root_can_change_is_not_run(commands):
     commands.add("iptables")
     (commands.path / "iptables").chmod(0o775)
     with pytest.raises(HostError) as caught:
         tools.try_tools("x", [MASQUERADING], {}, [])
     assert (caught.value.code, commands.log()) == ("unsafe_permissions", [])
-
-
-@pytest.mark.parametrize(("status", "said"), [(1, "table is incompatible, use 'nft' tool."), (0, "Warning: something")])
-def test_a_table_of_nft_and_a_message_are_no_failure(commands, status, said):
-    commands.add("iptables", status, said)
-    tools.try_tools("x", [MASQUERADING], {}, [])
