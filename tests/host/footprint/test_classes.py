@@ -137,7 +137,10 @@ class Effects:
         for text in self.site.dead():
             abort(connections.pop(text.partition(":")[0]))
         found = {("connection", name) for name in connections}
-        masters = {link["ifindex"]: link.get("master") for link in json.loads(sh("ip -json link"))}
+        # A bridge may get its name back, and its ports notice nothing.
+        devices = json.loads(sh("ip -json link"))
+        names = {link["ifname"]: link["ifindex"] for link in devices}
+        masters = {link["ifindex"]: names.get(link.get("master")) for link in devices}
         for name in (container.namespace for container in self.site.containers):
             links = [link for link in json.loads(sh(f"ip -n {name} -json address")) if link["ifname"] != "lo"]
             indexes = {link["ifname"]: link["ifindex"] for link in links}
