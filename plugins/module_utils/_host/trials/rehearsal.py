@@ -98,6 +98,7 @@ class Rehearsal:
         replaced: Optional[Mapping[str, str]] = None,
     ) -> None:
         self._surroundings = Surroundings(host)
+        self.bridges = self._surroundings.bridges
         self._attached = attached
         self._bin_dirs = list(bin_dirs)
         self._replaced = dict(replaced or {})
@@ -111,11 +112,6 @@ class Rehearsal:
             self._prepare()
             # What an earlier rehearsal has shown is understood nevertheless.
             self.obstacle = self.obstacle or self._why_not_now(written)
-
-    @property
-    def bridges(self) -> List[str]:
-        """Bridges of the host that it builds on."""
-        return list(self._surroundings.bridges)
 
     # ---- whether
 
@@ -199,8 +195,7 @@ class Rehearsal:
         elif kind != "static":
             names = ("address", "gateway")
             addresses = [{name: entry[name] for name in names if name in entry} for entry in result.get("ips") or ()]
-            routes_given = result.get("routes") or []
-            put_member(plugin, "ipam", {"type": "static", "addresses": addresses, "routes": routes_given})
+            put_member(plugin, "ipam", {"type": "static", "addresses": addresses, "routes": result.get("routes") or []})
 
     def leave_addresses(self, earlier: Sequence[Rehearsed]) -> None:
         """Have host-local choose as on the host, after the rehearsals that were *earlier*."""
@@ -430,9 +425,8 @@ def rehearse(
         # Of an ADD that comes yet, nothing lasts.
         memory = _memory(present, [*bin_dirs, *rehearsal.bridges]) if present.written is not None else None
         answer = memory.read() if memory is not None else None
-        outcomes[key] = HostError(rehearsal.obstacle, code="not_rehearsed")
-        if answer is not None:
-            outcomes[key] = _understand(rehearsal, answer)
+        obstacle = HostError(rehearsal.obstacle, code="not_rehearsed")
+        outcomes[key] = obstacle if answer is None else _understand(rehearsal, answer)
         if isinstance(outcomes[key], HostError) and not rehearsal.obstacle:
             waiting.append((key, rehearsal, memory))
     works = [rehearsal.work for _key, rehearsal, _memory in waiting]

@@ -10,7 +10,8 @@ import struct
 from typing import Any, Dict, Mapping
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
-from ..kernel.objects import LINK, ROUTE, KernelObject, State, read_objects
+from ..kernel.objects import CONF6, LINK, ROUTE, KernelObject, State, read_objects
+from ..kernel.sysctls import interface_defaults, sysctl_place, write_interface
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, lower_of
 from ..netlink import MAIN_TABLE, UNICAST, Dumps
@@ -18,6 +19,7 @@ from ..netlink import MAIN_TABLE, UNICAST, Dumps
 FAKE_PEER = "pwfake"
 """How the names of interfaces begin that only a private host has."""
 _DEFAULT_MTU = 1500
+_OFF = "disable_ipv6"
 
 
 class Surroundings:
@@ -30,6 +32,7 @@ class Surroundings:
     def __init__(self, host: State) -> None:
         self._host = host
         self._default = ""
+        self._off = interface_defaults([(CONF6, _OFF)]).get((CONF6, _OFF))
         self.parents: Dict[str, int] = {}
         self.bridges: Dict[str, KernelObject] = {}
 
@@ -66,6 +69,11 @@ class Surroundings:
                     dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
         # If an ADD needs them to be up, it sets that, and the rehearsal shows it. It may refuse their first address.
         make_bridges(self.bridges)
+        for name in ("default", *self.bridges) if addressed else ():
+            conf = self._host.get((CONF6, name))
+            off = conf.value[sysctl_place(CONF6, _OFF)] if conf is not None and conf.value else self._off
+            with contextlib.suppress(OSError):
+                write_interface(CONF6, name, _OFF, off or 0)
         with Writer("", {"": self._host}, {}) as writer:
             for key, address in self._host.items() if addressed else ():
                 if key[0] == "addr" and key[1] in self.bridges:
