@@ -100,9 +100,8 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Finding]
         lines = text.splitlines()
         container_id = lines[0].strip() if lines else ""
         if not container_id:
-            problems.append(
-                Finding(WARNING, "lease_empty", "the lease is empty, so no DEL will ever free it", file=path)
-            )
+            what = "the lease is empty, so no DEL will ever free it"
+            problems.append(Finding(WARNING, "lease_empty", what, file=path))
         ifname = lines[1].strip() if len(lines) > 1 else ""
         leases.append(Lease(data_dir, network, name, container_id, ifname, text, status))
     leases.sort(key=lambda lease: packed(lease.ip))
@@ -163,7 +162,10 @@ def put_lease(
             with os.fdopen(fd, "w", encoding="utf-8", newline="") as stream:
                 stream.write(text)
     except FileExistsError as error:
-        if _content(path)[0] != text:
+        content = _content(path)[0]
+        if content is None:
+            raise HostError(f"{path} is no lease of host-local; remove it", code="lease_not_written") from error
+        if content != text:
             raise HostError(f"the address {ip} is leased to another container: {path}", code="lease_taken") from error
     except OSError as error:
         raise HostError(f"cannot write {path}: {error.strerror}", code="lease_not_written") from error
@@ -183,10 +185,8 @@ def _locked(folder: str, timeout: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise HostError(
-                        f"waited {timeout:g} s for {path}, which host-local holds; run again when it has ended",
-                        code="lease_locked",
-                    ) from None
+                    text = f"waited {timeout:g} s for {path}, which host-local holds; run again when it has ended"
+                    raise HostError(text, code="lease_locked") from None
             time.sleep(0.02)
         yield
     finally:

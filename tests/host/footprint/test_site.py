@@ -229,7 +229,6 @@ def test_what_is_shared_is_not_repaired_without_leave(attached):
 
 
 def test_what_is_shared_and_cannot_be_put_back_fails_the_module(attached):
-    """Although no attachment has failed."""
     site = attached("bridge")
     path = "/proc/sys/net/ipv4/ip_forward"
     sh(f"echo 0 >{path}; mount --bind {path} {path}; mount -o remount,bind,ro {path}")

@@ -57,7 +57,7 @@ PAYLOAD = {
     "cni_attach": (117, 969, 59),
     "cni_conf": (111, 947, 53),
     "cni_gc": (84, 668, 70),
-    "cni_host": (192, 1629, 39),
+    "cni_host": (192, 1630, 39),
     "cni_info": (152, 1309, 35),
     "cni_netns": (17, 106, 13),
     "cni_plugins": (70, 528, 22),

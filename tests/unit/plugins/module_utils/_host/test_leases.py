@@ -198,6 +198,10 @@ def test_a_lost_lease_is_put_back_but_never_over_another_one(tmp_path):
         leases.put_lease(str(tmp_path), "demo", "10.1.0.2", text, 1)
     assert caught.value.code == "lease_taken"
     assert path.read_bytes() == b"db\r\neth0"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(HostError, match="is no lease of host-local; remove it"):
+        leases.put_lease(str(tmp_path), "demo", "10.1.0.2", text, 1)
 
 
 def test_a_lost_lease_waits_for_the_lock_of_host_local(tmp_path):
