@@ -60,7 +60,7 @@ machine.prepare_environment(HOST_PYTHONS)
 antsibull_nox.load_antsibull_nox_toml()
 
 
-@nox.session(name="ansible-lint")
+@nox.session
 def ansible_lint(session: nox.Session) -> None:
     """Run ansible-lint, whose checks of syntax are forks of one process."""
     session.install("ansible-lint")

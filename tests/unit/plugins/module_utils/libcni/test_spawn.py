@@ -142,4 +142,4 @@ def test_nothing_is_left_open_when_it_cannot_be_started():
     for path, env in (("/nowhere", ENV), ("/bin/sh", {"A": "b\0"}), ("/bin/s\0h", ENV)):
         with pytest.raises((OSError, ValueError)):
             process.start_child(path, ["sh"], env)
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(os.listdir("/proc/self/fd")) <= len(before), "a file descriptor leaked"
