@@ -29,29 +29,29 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_689),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_203),
+    Part("plugins", "plugins/*", 42_000, 55_666),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_187),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_332),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_329),
     Part("docs", "docs/*", 15_000),
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_430),
+    "attachments": (3_613, 5_424),
     "binaries": (2_110, 2_485),
     "checks": (1_030, 1_736),
     "containers": (1_192, 1_208),
     "firewall": (842, 1_617),
     "footprints": (1_127, 1_964),
-    "garbage": (947, 1_316),
+    "garbage": (947, 1_315),
     "host": (600, 733),
     "info": (560, 561),
-    "kernel": (957, 1_003),
+    "kernel": (957, 1_000),
     "networks": (1_060, 2_524),
-    "runtimes": (2_760, 4_259),
+    "runtimes": (2_760, 4_253),
     "trials": (1_714, 3_931),
 }
 HOST = "plugins/module_utils/_host"
