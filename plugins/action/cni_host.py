@@ -8,7 +8,6 @@ task of a playbook prints a line for each host and costs a process for it, even 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -26,7 +25,7 @@ from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.reading import RenderingAction
 from ..plugin_utils.remedies import unsupported
-from ..plugin_utils.settings import Settings
+from ..plugin_utils.settings import ROLES, Settings
 from ..plugin_utils.shipping import ShippingAction, check_version
 from ..plugin_utils.teardown import blockers_of, sections_of
 from ..plugin_utils.values import BadValue
@@ -69,7 +68,7 @@ class ActionModule(ShippingAction, RenderingAction):
             result = self.with_source(options["plugins"], sent, task_vars)
         else:
             result = self.call(sent, task_vars)
-        why = self.why_not_that_release(_error_of(result, "plugins"), sections.get("plugins", {}))
+        why = self.why_not_that_release(table(table(result.get("plugins")).get("error")), sections.get("plugins", {}))
         if why:
             result["msg"] = f"{result.get('msg')}{why}"
         if isinstance(result.get("problems"), list):
@@ -155,23 +154,12 @@ def _words(warning: Any) -> str:
 
 def _named(networks: Any) -> list[Result]:
     """Return the names of *networks* that tell one, as entries without text."""
-    names = [entry.get("name") or _name_in(entry.get("conflist")) for entry in objects_in(networks)]
+    names = [entry.get("name") or table(entry.get("conflist")).get("name") for entry in objects_in(networks)]
     return [{"name": name} for name in names if isinstance(name, str)]
-
-
-def _name_in(conflist: Any) -> Any:
-    return conflist.get("name") if isinstance(conflist, dict) else None
-
-
-def _error_of(result: Mapping[str, Any], section: str) -> Result:
-    section_result = result.get(section)
-    error = section_result.get("error") if isinstance(section_result, dict) else None
-    return error if isinstance(error, dict) else {}
 
 
 UNITS = "/etc/systemd/system"
 PROGRAM = "/usr/local/lib/podwire-cni"
-ROLES = Path(__file__).parents[2] / "roles"
 REPAIR_UNIT = "podwire-cni-repair.service"
 DHCP_UNITS = ("cni-dhcp.service", "cni-dhcp.socket")
 # The link that enables the socket is dangling if the role enabled it. Otherwise it leads to the unit of a package.

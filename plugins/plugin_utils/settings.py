@@ -7,15 +7,17 @@ A variable has the type of the option that it sets, and may also be text (:mod:`
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from ansible.errors import AnsibleError
 
 from ..filter.networks import cni_multinet, cni_multus
+from ..module_utils._host.binaries.request import PLUGINS_ARGUMENTS
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS as HOST_ARGUMENTS
-from .builtin_plugins import NAMES as BUILTIN
 from .values import UNSET, BadValue, read_value
 
 Value = Any
@@ -54,19 +56,7 @@ _CONFIGURE = ("state", "max_conf_num", "setup_serially", "allow", "wait")
 SECTIONS: Mapping[str, Group] = {
     "plugins": _section(
         "plugins",
-        **_named(
-            "plugins_",
-            "src",
-            "remote_src",
-            "version",
-            "checksum",
-            "bin_dir",
-            "owner",
-            "group",
-            "mode",
-            "force",
-            "installed_by",
-        ),
+        **_named("plugins_", *(option for option in PLUGINS_ARGUMENTS if option not in ("plugins", "state"))),
         plugins="cni_plugins_names",
     ),
     "pod_networks": _section(
@@ -110,9 +100,20 @@ GROUPS: Mapping[str, Group] = {
     "loaded": _section("runtime", ensure_effective="cni_runtime_network"),
 }
 
+_OPTIONS = {name: (group, option) for group in GROUPS.values() for option, name in group.variables.items()}
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+def _options_of_roles() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variables of every role with their specifications."""
+    for path in sorted(ROLES.glob("*/meta/argument_specs.yml")):
+        specs = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        yield from specs["argument_specs"]["main"]["options"].items()
+
+
 _WORDS = {"type": "list", "elements": "str"}
 OTHERS: Mapping[str, Mapping[str, Any]] = {
-    "cni_attachments_watch": {"type": "bool"},
+    **{name: spec for name, spec in _options_of_roles() if name not in _OPTIONS},
     "cni_audit": {"type": "bool", "default": True},
     "cni_canary": {**_WORDS, "default": []},
     "cni_canary_passed": {"type": "bool", "default": False},
@@ -120,42 +121,6 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "cni_explain_fail": {"type": "str", "choices": ["error", "warning", "never"], "default": "error"},
     "cni_gc_apply": {"type": "bool", "default": False},
     "cni_hosts": _WORDS,
-    "cni_multus": {"type": "dict", "default": {}},
-    "cni_networks_multinet": {"type": "str"},
-    "cni_networks_multinet_settings": {"type": "dict", "default": {}},
-    "cni_plugins_builtin": {**_WORDS, "choices": list(BUILTIN), "default": []},
-    "cni_plugins_dhcp_daemon": {"type": "bool"},
-    "cni_pull_allowed_signers": {"type": "str"},
-    "cni_pull_ansible": {"type": "str", "choices": ["auto", "package", "venv"], "default": "auto"},
-    "cni_pull_ansible_version": {"type": "str", "default": ">=2.19,<2.23"},
-    "cni_pull_boot_playbooks": {**_WORDS, "default": []},
-    "cni_pull_branch": {"type": "str", "default": "main"},
-    "cni_pull_collection": {"type": "str"},
-    "cni_pull_collection_sha256": {"type": "str"},
-    "cni_pull_credentials": {"type": "str"},
-    "cni_pull_delay": {"type": "int", "default": 600},
-    "cni_pull_gpg_keys": {"type": "str"},
-    "cni_pull_interval": {"type": "int", "default": 1800},
-    "cni_pull_inventory": {"type": "str", "default": "hosts.yml"},
-    "cni_pull_known_hosts": {"type": "str"},
-    "cni_pull_max_age": {"type": "int", "default": 86400},
-    "cni_pull_name": {"type": "str"},
-    "cni_pull_once_playbooks": {**_WORDS, "default": []},
-    "cni_pull_pip_arguments": {"type": "str"},
-    "cni_pull_playbooks": {**_WORDS, "default": ["local.yml"]},
-    "cni_pull_push": {"type": "str"},
-    "cni_pull_push_token": {"type": "str"},
-    "cni_pull_report_dir": {"type": "path", "default": "/var/lib/podwire/report"},
-    "cni_pull_repository": {"type": "str"},
-    "cni_pull_rollback": {"type": "bool", "default": False},
-    "cni_pull_run_timeout": {"type": "int", "default": 600},
-    "cni_pull_ssh_key": {"type": "str"},
-    "cni_pull_state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "cni_pull_textfile": {"type": "path"},
-    "cni_pull_timeout": {"type": "int", "default": 60},
-    "cni_pull_url": {"type": "str"},
-    "cni_pull_verify": {"type": "str", "choices": ["ssh", "gpg", "none"], "default": "ssh"},
-    "cni_pull_watch": {"type": "bool", "default": False},
     "cni_remediate_classes": {**HOST_ARGUMENTS["classes"], "default": ["safe"]},
     "cni_report_dir": {"type": "path", "default": "cni-report"},
     "cni_report_fail": {"type": "str", "choices": ["never", "error", "drift", "attention"], "default": "never"},
@@ -163,8 +128,6 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "cni_report_keep": {"type": "int", "default": 30},
     "cni_report_max_age": {"type": "float", "default": 7.0},
     "cni_report_prometheus": {"type": "path"},
-    "cni_runtime_restart": {"type": "bool", "default": True},
-    "cni_runtime_services": {"type": "dict", "default": {}},
     "cni_serial": {"type": "list", "elements": "raw", "pattern": r"[1-9][0-9]*%?"},
     "cni_teardown_force": {"type": "bool", "default": False},
     "cni_teardown_netns": {**_WORDS, "default": []},
@@ -176,7 +139,6 @@ _MULTUS = ("settings", "cluster_network", "shim", "name", "file")
 # Where a role does not leave the default to the module.
 _ROLES_DEFAULTS = {"cni_runtime_wait": 30}
 
-_OPTIONS = {name: (group, option) for group in GROUPS.values() for option, name in group.variables.items()}
 VARIABLES = frozenset({*_OPTIONS, *OTHERS})
 """All variables that users set."""
 

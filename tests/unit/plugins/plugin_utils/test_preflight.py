@@ -21,10 +21,9 @@ ROOT = Path(__file__).parents[4]
 WORD = re.compile(r"(?<![.\w/])cni_\w+")
 
 
-def test_variables_of_roles_are_those_of_their_argument_specs_and_all_others_are_those_of_playbooks():
+def test_variables_that_are_of_no_role_are_documented():
     specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
     roles = {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
-    assert roles <= VARIABLES
     documented = "\n".join(path.read_text() for path in ROOT.glob("docs/*.md"))
     assert [name for name in sorted(VARIABLES - roles) if not re.search(rf"\b{name}\b", documented)] == []
 
