@@ -8,15 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS
+from ..plugin_utils._report.record import MODULES
 
-_MODULES = {
-    "plugins": "cni_plugins",
-    "pod_networks": "cni_conf",
-    "networks": "cni_conf",
-    "runtime": "cni_conf",
-    "netns": "cni_netns",
-    "attachments": "cni_attach",
-}
 _TEXTS = {
     "plugins": "Plugin binaries. Its options are those of M(podwire.cni.cni_plugins).",
     "pod_networks": (
@@ -57,7 +50,7 @@ _SECTIONS = {
     name: {
         "description": _TEXTS[name],
         "type": spec["type"],
-        "suboptions": _documented(spec["options"], f"{name}.", f"podwire.cni.{_MODULES[name]}#module:"),
+        "suboptions": _documented(spec["options"], f"{name}.", f"podwire.cni.{MODULES[name]}#module:"),
     }
     for name, spec in SECTIONS_ARGUMENTS.items()
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -186,12 +186,8 @@ def _short(words: str) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    return list(_parts(str(name)))
-
-
-def _parts(name: str) -> Iterator[tuple[int, int, str]]:
-    for part in re.split(r"([0-9]+)", name):
-        yield (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part.lower())
+    parts = re.split(r"([0-9]+)", str(name))
+    return [(0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part.lower()) for part in parts]
 
 
 class FilterModule:

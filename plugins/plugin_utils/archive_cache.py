@@ -91,7 +91,7 @@ def _fetch_visibly(url: str, stream: BinaryIO) -> None:
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Hold the lock of a file, which is made if it does not exist."""
-    with open(path, "wb") as stream:
+    """Hold the lock of a file, which is made for its owner only if it does not exist."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

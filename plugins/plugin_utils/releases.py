@@ -10,8 +10,8 @@ also https://github.com/containerd/nerdctl (Dockerfile.d/SHA256SUMS.d/) and http
 from __future__ import annotations
 
 import functools
-import os
 import re
+from pathlib import Path
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.json_text import parse_json
@@ -66,8 +66,7 @@ def checksums(version: str) -> dict[str, str]:
 @functools.lru_cache(maxsize=1)
 def digests() -> dict[str, dict[str, str]]:
     """Return the sha256 of each architecture's archive, by release."""
-    with open(os.path.join(os.path.dirname(__file__), "releases.json"), encoding="utf-8") as stream:
-        known: dict[str, dict[str, str]] = parse_json(stream.read())
+    known: dict[str, dict[str, str]] = parse_json(Path(__file__).with_name("releases.json").read_bytes())
     return known
 
 

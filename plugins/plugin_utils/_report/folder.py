@@ -8,8 +8,6 @@ includes all hosts.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -18,6 +16,7 @@ import time as clock
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.json_text import parse_json
+from ..archive_cache import locked
 from . import history
 from .bounds import bounded
 from .commands import LIMITS, Commands
@@ -87,7 +86,7 @@ def write_report(
     there is one. *prometheus* is the path of a file with metrics, or "".
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with _locked(folder):
+    with locked(os.path.join(folder, _LOCK)):
         records = list(read_records(folder))
         # A run that only joins records may have any inventory, for example the default one of its user.
         hosts = None if groups is None else set(groups.get("all", ()))
@@ -202,13 +201,3 @@ def _write(path: str, content: str | Iterable[str], mode: int = 0o600) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-@contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    fd = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
