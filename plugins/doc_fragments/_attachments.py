@@ -33,8 +33,7 @@ annotations:
       text.
   type: dict
 ports:
-  description:
-    - Ports of the pod's containers. Those with a C(host_port) become the capability C(portMappings).
+  description: Ports of the pod's containers. Those with a C(host_port) become the capability C(portMappings).
   type: list
   elements: dict
   suboptions:

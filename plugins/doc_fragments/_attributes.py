@@ -30,8 +30,7 @@ attributes:
   diff_mode:
     support: full
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
-    details:
-      - Secrets are masked. See C(docs/how-it-works.md) for how secrets are recognised.
+    details: Secrets are masked. See C(docs/how-it-works.md) for how secrets are recognised.
 {_ALWAYS}"""
 
     INFO: str = f"""

@@ -110,8 +110,7 @@ options:
             type: list
             elements: str
       state:
-        description:
-          - V(absent) removes what this option wrote. The former configuration applies again.
+        description: V(absent) removes what this option wrote. The former configuration applies again.
         type: str
         choices: [present, absent]
         default: present
@@ -141,8 +140,7 @@ options:
     type: str
     default: root
   group:
-    description:
-      - Group of the files, as a name or number.
+    description: Group of the files, as a name or number.
     type: str
     default: root
 """

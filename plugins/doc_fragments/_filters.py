@@ -22,12 +22,10 @@ requirements:
     PROBLEMS = r"""
 options:
   file:
-    description:
-      - Value of C(file) in the problems.
+    description: Value of C(file) in the problems.
     type: str
   strict:
-    description:
-      - Treat warnings as errors, like O(podwire.cni.cni_conf#module:strict).
+    description: Treat warnings as errors, like O(podwire.cni.cni_conf#module:strict).
     type: bool
     default: false
 """

@@ -39,13 +39,11 @@ _OF_PODS = (
     _SOURCES
     + """
 conf_dir:
-  description:
-    - Directory on the host with the networks of definitions that have no configuration of their own.
+  description: Directory on the host with the networks of definitions that have no configuration of their own.
   type: path
   default: /etc/cni/multus/net.d
 namespace_isolation:
-  description:
-    - Whether pods may only use definitions of their own namespace, and of O(nads.global_namespaces).
+  description: Whether pods may only use definitions of their own namespace, and of O(nads.global_namespaces).
   type: bool
   default: false
 global_namespaces:

@@ -97,8 +97,7 @@ extends_documentation_fragment:
 attributes:
   idempotent:
     support: partial
-    details:
-      - With O(force), detaching an attachment that is not in the cache reports a change every time.
+    details: With O(force), detaching an attachment that is not in the cache reports a change every time.
 seealso:
   - module: podwire.cni.cni_conf
   - module: podwire.cni.cni_netns

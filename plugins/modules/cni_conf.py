@@ -393,8 +393,7 @@ problems:
       type: str
       sample: /plugins/0/isGatway
     line:
-      description:
-        - Line, counted from 1. For O(networks[].conflist), the line in the playbook. V(null) if it is unknown.
+      description: Line, counted from 1. For O(networks[].conflist), the line in the playbook. V(null) if it is unknown.
       type: int
       sample: 12
     column:

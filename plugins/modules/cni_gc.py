@@ -92,8 +92,7 @@ options:
     type: str
     default: 10m
   allow_empty:
-    description:
-      - Collect even if no source reports any container. Set this only if no container is alive on the host.
+    description: Collect even if no source reports any container. Set this only if no container is alive on the host.
     type: bool
     default: false
   timeout:

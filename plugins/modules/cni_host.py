@@ -177,8 +177,7 @@ problems:
   type: list
   elements: dict
 code:
-  description:
-    - Error code of the first section that failed. V(contradiction) if two sections contradict each other.
+  description: Error code of the first section that failed. V(contradiction) if two sections contradict each other.
   returned: failure
   type: str
   sample: contradiction

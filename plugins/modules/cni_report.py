@@ -75,8 +75,7 @@ options:
     type: bool
     default: false
   known:
-    description:
-      - Sentences of RV(worse) of an earlier comparison. Those that still hold are in RV(worse) again.
+    description: Sentences of RV(worse) of an earlier comparison. Those that still hold are in RV(worse) again.
     type: list
     elements: str
     default: []
@@ -92,8 +91,7 @@ options:
     type: float
     default: 7
   keep:
-    description:
-      - Number of runs whose findings are kept in C(runs) in O(dir).
+    description: Number of runs whose findings are kept in C(runs) in O(dir).
     type: int
     default: 30
   against:
@@ -116,8 +114,7 @@ attributes:
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
   idempotent:
     support: partial
-    details:
-      - The file of a host contains the time when it was written.
+    details: The file of a host contains the time when it was written.
     description:
       - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 seealso:
