@@ -6,20 +6,21 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, List, Optional
 
 from ..errors import HostError
 from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, stage
-from ..manifest import SETTLING, Manifest, digest_of
+from ..manifest import SETTLING, digest_of
+from ..struct import struct
 from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
 from .store import (
     LINK,
     MANAGED,
     ORIGINAL,
-    Contents,
     FoundPlugin,
     Record,
     Store,
+    WantedPlugins,
     ask_version,
     note_archive,
     record_plugin,
@@ -34,6 +35,7 @@ RESTORE = "restore"
 SET_ATTRIBUTES = "set_attributes"
 
 
+@struct
 class PluginChange:
     """The change of one plugin.
 
@@ -43,17 +45,16 @@ class PluginChange:
     while the change happens and when it is done (None: no entry). ``report`` is what a user sees in the result.
     """
 
-    def __init__(self, name: str, kind: str, current: FoundPlugin, target: Record) -> None:
-        self.name = name
-        self.kind = kind
-        self.current = current
-        self.target = target
-        self.keep = ""
-        self.release = ""
-        self.during: Record = None
-        self.after: Record = None
-        self.staged: Optional[Staged] = None
-        self.report: Record = None
+    name: str
+    kind: str
+    current: FoundPlugin
+    target: Record
+    keep: str = ""
+    release: str = ""
+    during: Record = None
+    after: Record = None
+    staged: Optional[Staged] = None
+    report: Record = None
 
     def answered(self, versions: List[str]) -> None:
         """Note the new binary's answer to VERSION in the manifest's entry and in the result."""
@@ -65,25 +66,16 @@ class PluginChange:
 class PluginBatch:
     """The changes of one run, in the order of their steps.
 
-    *contents* yields the new binaries, see store.Contents. *archive* is what they are from.
+    *desired* are the plugins that it installs.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        manifest: Manifest,
-        contents: Optional[Contents],
-        from_contents: Iterable[str],
-        archive: Record = None,
-    ) -> None:
+    def __init__(self, store: Store, desired: WantedPlugins) -> None:
         self.store = store
-        self.manifest = manifest
+        self.manifest = store.manifest
         self.changes: List[PluginChange] = []
-        self.archive = archive
+        self.desired = desired
         # Called when the versions of all new binaries are known and none is live; an exception ends the run.
         self.preflight: Callable[[], None] = lambda: None
-        self._contents = contents
-        self._from_contents = set(from_contents)
         self._directory: Optional[Directory] = None
 
     def commit(self, change: PluginChange) -> None:
@@ -107,15 +99,15 @@ class PluginBatch:
             for change in self.changes:
                 self._keep(change)
                 record_plugin(self.manifest.binaries, self.store.path(change.name), change.during)
-            note_archive(self.manifest, self.archive)
+            note_archive(self.manifest, self.desired.archive)
             self.manifest.save()
         return self._directory
 
     def _stage_all(self, directory: Directory) -> None:
         new = {c.name: c for c in self.changes if c.kind in (INSTALL, REPLACE)}
-        shipped = sorted(set(new) & self._from_contents)
-        if shipped and self._contents is not None:
-            for name, stream in self._contents(shipped):
+        shipped = sorted(set(new).intersection(self.desired.shipped))
+        if shipped and self.desired.contents is not None:
+            for name, stream in self.desired.contents(shipped):
                 _stage_new(directory, new.pop(name), stream)
         for change in new.values():
             with self.manifest.kept(_sha256(change)) as stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...libcni.files import open_file
 from ..errors import HostError
@@ -14,30 +14,22 @@ from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, SAFE, Plan, Step
 from ..trust import SCRIPT, check_directory, plugin_machine
-from .store import FILE, LINK, MISSING, Contents, FoundPlugin, Record, Store, note_archive, record_plugin, release_facts
+from .store import (
+    FILE,
+    LINK,
+    MISSING,
+    FoundPlugin,
+    Record,
+    Store,
+    WantedPlugins,
+    note_archive,
+    record_plugin,
+    release_facts,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .batch import PluginBatch, PluginChange
-
-
-class WantedPlugins(NamedTuple):
-    """The desired plugins.
-
-    ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
-    ``contents`` yields the content of those in ``shipped``, see store.Contents. ``release`` is the official one that
-    they are from, such as 1.9.1, "" if that is not known. ``folder`` is the directory on this host that has them, and
-    ``installed_by`` who installs them, "" for none.
-    """
-
-    files: Mapping[str, str]
-    archive: Record = None
-    contents: Optional[Contents] = None
-    shipped: Collection[str] = ()
-    release: str = ""
-    scripts: Collection[str] = ()
-    installed_by: str = ""
-    folder: str = ""
 
 
 Desired = Union[WantedPlugins, HostError]
@@ -76,8 +68,7 @@ class PluginsPlan(Plan):
         if self._batch is None:
             from .batch import PluginBatch
 
-            desired = self._wanted
-            self._batch = PluginBatch(self.store, self.manifest, desired.contents, desired.shipped, desired.archive)
+            self._batch = PluginBatch(self.store, self._wanted)
         return self._batch
 
     def keep_as_is(self, name: str, current: FoundPlugin, versions: Optional[List[str]] = None) -> None:

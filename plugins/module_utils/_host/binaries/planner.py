@@ -10,12 +10,13 @@ from ..errors import HostError
 from ..files import Attributes, check_group
 from ..hostview import HostView
 from ..manifest import Manifest
-from .outcome import PluginsPlan, WantedPlugins, Where
+from .outcome import PluginsPlan, Where
 from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, FoundPlugin, Record, latest, without, without_release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .batch import PluginChange
+    from .store import WantedPlugins
 
 # The manifest's entry of a path that never had a managed binary.
 NOTHING_MANAGED: Dict[str, Any] = {

@@ -14,10 +14,10 @@ from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
 from ..trust import SCRIPT, host_machine, untrusted
-from .outcome import Desired, PluginsPlan, WantedPlugins, Where
+from .outcome import Desired, PluginsPlan, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
-from .store import FILE, Store, plugin_name, scripts_in, select
+from .store import FILE, Store, WantedPlugins, plugin_name, scripts_in, select
 
 R = TypeVar("R")
 
@@ -201,14 +201,13 @@ def plan_plugins(
         plan = PluginsPlan(bin_dir, view.manifest, check_mode=check_mode)
         plan.refuse(desired, check_mode)
         return plan
+    where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
     if desired is not None:
         attributes = attributes_of(params["mode"], params["owner"], params["group"])
-        where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
         return plan_present(bin_dir, desired, attributes, view, check_mode, where)
     from .removal import plan_absent, plan_restored
 
     names = names_of(params["plugins"])
-    rest = (view, params["conf_dir"], params["cache_dir"], params["force"])
     if params["state"] == "absent":
-        return plan_absent(bin_dir, names or [], *rest)
-    return plan_restored(bin_dir, names, *rest)
+        return plan_absent(bin_dir, names or [], view, where)
+    return plan_restored(bin_dir, names, view, where)

@@ -7,7 +7,20 @@ import os
 import re
 import stat
 import time
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    TypeVar,
+)
 
 from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity, is_settled
@@ -123,6 +136,25 @@ class FoundPlugin(NamedTuple):
         return self.sha256 == entry["sha256"] or self.is_kept(latest(entry, MANAGED))
 
 
+class WantedPlugins(NamedTuple):
+    """The desired plugins.
+
+    ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
+    ``contents`` yields the content of those in ``shipped``, see :data:`Contents`. ``release`` is the official one that
+    they are from, such as 1.9.1, "" if that is not known. ``folder`` is the directory on this host that has them, and
+    ``installed_by`` who installs them, "" for none.
+    """
+
+    files: Mapping[str, str]
+    archive: Record = None
+    contents: Optional[Contents] = None
+    shipped: Collection[str] = ()
+    release: str = ""
+    scripts: Collection[str] = ()
+    installed_by: str = ""
+    folder: str = ""
+
+
 class Store:
     """The current state of a plugin directory, and what the manifest has about it.
 
@@ -190,22 +222,21 @@ class Store:
 
     def cni_versions(self, name: str, current: FoundPlugin) -> Optional[List[str]]:
         """Return the spec versions that the plugin supports, if they are known without executing it."""
-        if current.kind != FILE:
-            return None
+        known = self._recorded(name, current.sha256, "cni_versions") if current.kind == FILE else None
+        return list(known) if known else None
+
+    def _recorded(self, name: str, sha256: str, fact: str) -> Any:
+        """Return the *fact* that a record has about the plugin with this content, None if none has it."""
         entry = self.entry(name) or {}
-        if entry.get("sha256") == current.sha256 and entry.get("cni_versions"):
-            return list(entry["cni_versions"])
-        for record in (self.manifest.versions.get(self._key(name)), *entry.get("history", ())):
-            if record and record.get("sha256") == current.sha256 and record.get("cni_versions"):
-                return list(record["cni_versions"])
-        return None
+        records = (entry, self.manifest.versions.get(self._key(name)), *entry.get("history", ()))
+        same = (record for record in records if record and record.get("sha256") == sha256)
+        return next((record[fact] for record in same if record.get(fact)), None)
 
     def release(self, name: str, sha256: str, path: str = "") -> str:
         """Return the release of the plugin with this content, "" if it is not known; a file at *path* is asked."""
-        entry = self.entry(name) or {}
-        for record in (self.manifest.versions.get(self._key(name)), entry, *entry.get("history", ())):
-            if record and record.get("sha256") == sha256 and record.get("release"):
-                return str(record["release"])
+        known = self._recorded(name, sha256, "release")
+        if known:
+            return str(known)
         # Imported late: only changes need it.
         from . import packages
 

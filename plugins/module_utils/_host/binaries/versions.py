@@ -52,20 +52,19 @@ def attachments_in(cache_dir: str, view: HostView) -> Iterator[User]:
         yield User(text, *_cached(entry.config))
 
 
-def runtimes_in(bin_dir: str, view: HostView) -> Iterator[User]:
-    """Yield the networks that runtimes build themselves, and whose plugins are in *bin_dir*."""
-    for user in view.built_in(view, bin_dir):
-        yield User(*user)
+def _users(conf_dirs: Iterable[str], cache_dir: str, bin_dir: str, view: HostView) -> Iterator[User]:
+    """Yield the networks of these directories, the attachments, and the networks that runtimes build of *bin_dir*."""
+    networks = chain.from_iterable(networks_in(conf_dir, view) for conf_dir in conf_dirs)
+    return chain(networks, attachments_in(cache_dir, view), map(User._make, view.built_in(view, bin_dir)))
 
 
-def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str, bin_dir: str) -> Dict[str, List[str]]:
+def users_of(names: Iterable[str], view: HostView, where: Where, bin_dir: str) -> Dict[str, List[str]]:
     """Return the descriptions of the users of each of *names*, plugins in *bin_dir*, that has any.
 
     Raises HostError ``cache_unreadable``: an unreadable cache does not mean that there are no users.
     """
     by_plugin: Dict[str, List[str]] = {name: [] for name in names}
-    every = chain(networks_in(conf_dir, view), attachments_in(cache_dir, view), runtimes_in(bin_dir, view))
-    for user in every:
+    for user in _users([where.conf_dir], where.cache_dir, bin_dir, view):
         for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
             if name in by_plugin and user.text not in by_plugin[name]:
                 by_plugin[name].append(user.text)
@@ -116,7 +115,9 @@ def refuse_unsupported(batch: PluginBatch, view: HostView, where: Where, warn: C
         return
     old: Dict[str, Set[str]] = {}
     refused = []
-    for user, change in _unsupported(new, _users(batch, view, where)):
+    managed = {os.path.dirname(path) for path in batch.manifest.networks}
+    users = _users(sorted(managed | {where.conf_dir}), where.cache_dir, batch.store.bin_dir, view)
+    for user, change in _unsupported(new, users):
         if change.name not in old:
             old[change.name] = _old_versions(batch, change)
         text = (
@@ -151,12 +152,6 @@ def _versions(change: PluginChange) -> Optional[List[str]]:
 
 def _version(user: User) -> str:
     return user.cni_version or "0.1.0"
-
-
-def _users(batch: PluginBatch, view: HostView, where: Where) -> Iterator[User]:
-    managed = {os.path.dirname(path) for path in batch.manifest.networks}
-    networks = chain.from_iterable(networks_in(conf_dir, view) for conf_dir in sorted(managed | {where.conf_dir}))
-    return chain(networks, attachments_in(where.cache_dir, view), runtimes_in(batch.store.bin_dir, view))
 
 
 def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterator[Tuple[User, PluginChange]]:

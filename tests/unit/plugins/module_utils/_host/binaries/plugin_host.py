@@ -10,9 +10,10 @@ import os
 import re
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, packages, store
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.removal import plan_absent, plan_restored
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -72,18 +73,17 @@ class Host:
             installed_by=by,
             folder=folder,
         )
-        where = Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
-        return explained(plan_present(self.bin_dir, wanted, attributes, HostView(self.manifest()), check, where))
+        view = HostView(self.manifest())
+        return explained(plan_present(self.bin_dir, wanted, attributes, view, check, self.where(force)))
+
+    def where(self, force=False):
+        return Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
 
     def absent(self, *names, **keywords):
-        where = self.conf_dir, self.cache_dir
-        view = HostView(self.manifest())
-        return explained(plan_absent(self.bin_dir, names, view, *where, keywords.get("force", False)))
+        return explained(plan_absent(self.bin_dir, names, HostView(self.manifest()), self.where(**keywords)))
 
     def restored(self, *names, **keywords):
-        where = self.conf_dir, self.cache_dir
-        view = HostView(self.manifest())
-        return explained(plan_restored(self.bin_dir, names or None, view, *where, keywords.get("force", False)))
+        return explained(plan_restored(self.bin_dir, names or None, HostView(self.manifest()), self.where(**keywords)))
 
     def apply(self, plan):
         plan.apply()

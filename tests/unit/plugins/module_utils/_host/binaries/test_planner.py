@@ -9,12 +9,12 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
     ContentMissing,
     known_archive,
     plan_present,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import TEMP_SUFFIX
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView

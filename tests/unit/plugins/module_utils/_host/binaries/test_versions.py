@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.versions import plugin_in_use, users_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -128,8 +129,8 @@ def conflist(name, *plugins):
     return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": list(plugins)})
 
 
-def users(name, conf_dir, cache_dir):
-    return users_of([name, "unused"], HostView(), str(conf_dir), str(cache_dir), "/opt/cni/bin").get(name)
+def users(name, conf_dir, cache, view=None):
+    return users_of([name, ""], view or HostView(), Where(str(conf_dir), [], str(cache), 0), "/opt/cni/bin").get(name)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_what_no_runtime_reads_does_not_count(conf_dir, cache_dir):
     (conf_dir / "10-a.conflist.bak").write_text(conflist("a", {"type": "bridge"}))
     (conf_dir / "20-b.conflist").write_text("{")
     assert users("bridge", conf_dir, cache_dir) is None
-    assert users_of(["bridge"], HostView(), str(conf_dir / "none"), str(cache_dir / "none"), "/opt/cni/bin") == {}
+    assert users("bridge", conf_dir / "none", cache_dir / "none") is None
 
 
 @pytest.mark.parametrize("config", [conflist("a", {"type": "bridge"}), json.dumps({"name": "a", "type": "bridge"})])
@@ -178,7 +179,7 @@ def test_an_attachment_needs_its_plugins_for_the_del(conf_dir, cache_dir, config
 def test_an_unreadable_cache_is_not_taken_for_an_empty_one(conf_dir, tmp_path):
     (tmp_path / "cache").write_text("")
     with pytest.raises(HostError) as caught:
-        users_of(["bridge"], HostView(), str(conf_dir), str(tmp_path / "cache"), "/opt/cni/bin")
+        users("bridge", conf_dir, tmp_path / "cache")
     assert caught.value.code == "cache_unreadable"
 
 
@@ -191,5 +192,4 @@ def test_the_error_names_plugin_users_and_remedy():
 def test_networks_that_runtimes_build_themselves_count(conf_dir, cache_dir):
     view = HostView()
     view.built_in = lambda _view, bin_dir: [(f"a runtime with {bin_dir}", "0.3.1", [{"type": "loopback"}])]
-    found = users_of(["loopback", "bridge"], view, str(conf_dir), str(cache_dir), "/opt/cni/bin")
-    assert found == {"loopback": ["a runtime with /opt/cni/bin"]}
+    assert users("loopback", conf_dir, cache_dir, view) == ["a runtime with /opt/cni/bin"]

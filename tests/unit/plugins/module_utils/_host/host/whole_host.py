@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
     verbs,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, packages, store, usable
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.plan import errors_of_sections
