@@ -173,8 +173,6 @@ def _ask_plugin(
         if cni_version not in versions:
             text = f"the plugin {kind} supports {', '.join(versions)}, and STATUS needs {cni_version}"
             return PluginsStatus(UNKNOWN, None, text, kind)
-        if "/" in kind:
-            return PluginsStatus(UNKNOWN, None, f"{kind!r} is not the name of a plugin", kind)
         # As libcni does; its verbs are not sent to hosts for this one alone.
         validate_network_name(network)
         executor, conf = SafeExecutor(), gojson.dumps({**plugin, "name": network, "cniVersion": cni_version})

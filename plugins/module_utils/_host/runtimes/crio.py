@@ -7,7 +7,6 @@ import os
 import time
 from typing import Any, List, Sequence
 
-from .. import commands
 from ..errors import HostError
 from ..processes import Process
 from . import reading
@@ -18,7 +17,6 @@ from .settings import FileChange, RuntimeSettings
 from .toml import load_toml, rendered
 
 _CONFIG = "/etc/crio/crio.conf"
-_MOST = 4 << 20
 
 
 class Crio(Runtime):
@@ -79,12 +77,10 @@ class Crio(Runtime):
         if not program:
             return ""
         argv = [program, *([] if old else ["status"]), "--socket", self.address, "config"]
-        done = commands.run_command(argv, timeout)
-        if done.rc != 0:
-            raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        printed = reading.output(*argv, timeout=timeout)
         runs = Crio("crio", bin_dirs=self.bin_dirs)
         try:
-            network = reading.section(load_toml(done.stdout[:_MOST].decode("utf-8", "replace")), "crio", "network")
+            network = reading.section(load_toml(printed), "crio", "network")
             runs.take(network)
         except HostError as error:
             raise HostError(f"{' '.join(argv)} prints no configuration ({error.msg})", code="not_answered") from error

@@ -204,8 +204,8 @@ class Effective:
     def _counted(self) -> List[Runtime]:
         """Return the runtimes that have to use the requested networks."""
         if self.names is None:
-            special = [runtime for runtime in self.runtimes if runtime.name == "multus" or runtime.conf_file]
-            return [runtime for runtime in self.runtimes if self.reads_here(runtime) and runtime not in special]
+            readers = [runtime for runtime in self.runtimes if self.reads_here(runtime)]
+            return [runtime for runtime in readers if runtime.name != "multus" and not runtime.conf_file]
         return [runtime for runtime in self.runtimes if runtime in self._best(runtime.name)]
 
     def _best(self, name: str) -> List[Runtime]:

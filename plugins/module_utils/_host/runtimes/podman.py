@@ -28,7 +28,6 @@ _STORAGE = "/etc/containers/storage.conf"
 _GRAPH_ROOT = "/var/lib/containers/storage"
 # containers/common pkg/config/config_linux.go: helper_binaries_dir
 _HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman")
-_MOST = 4 << 20
 # When podman makes it, it forgets the namespaces of its containers: the host has booted.
 _ALIVE = "/run/libpod/alive"
 # A container that is "initialized" has its network already.
@@ -121,7 +120,7 @@ class Podman(Runtime):
         if done.rc != 0 and not missing:
             raise commands.failure(argv[:3], f"exit status {done.rc}", done.stderr)
         try:
-            answer = parse_json(done.stdout[:_MOST].decode("utf-8", "replace") or "[]")
+            answer = parse_json(done.stdout.decode("utf-8", "replace") or "[]")
             known = [entry["name"] for entry in answer if isinstance(entry["name"], str)]
         except (ValueError, LookupError, TypeError) as error:
             raise HostError(f"{program} network inspect does not print its networks", code="not_answered") from error
@@ -134,11 +133,9 @@ class Podman(Runtime):
 
     def stopped(self, timeout: float) -> Dict[str, str]:
         argv = [self.program, "--remote=false", "ps", "--all", "--no-trunc", "--format", "json"]
-        done = commands.run_command(argv, timeout)
-        if done.rc != 0:
-            raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        printed = reading.output(*argv, timeout=timeout)
         try:
-            rows = [row for row in parse_json(done.stdout or b"[]") or () if row["State"] in _STOPPED]
+            rows = [row for row in parse_json(printed or "[]") or () if row["State"] in _STOPPED]
             names = {row["Id"]: row["Names"][0] for row in rows}
             return {key: name for key, name in names.items() if _NAME.fullmatch(key) and _NAME.fullmatch(name)}
         except (ValueError, LookupError, TypeError) as error:

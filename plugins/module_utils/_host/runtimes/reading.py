@@ -11,11 +11,10 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 from .. import commands
 from ..confdir import read_regular
 from ..errors import HostError
-from ..paths import absolute
+from ..paths import absolute, names_in
 from ..trust import check_trusted
 from .profiles import version_of
 
-_OUTPUT_LIMIT = 1 << 20
 # More drop-ins than any host has.
 _MOST_FILES = 500
 # A runtime prints its version or configuration within some hundredths of a second.
@@ -66,10 +65,7 @@ def merged(paths: Iterable[str], *keys: str) -> Dict[str, Any]:
 
 def listed(directory: str, ending: str = "") -> List[str]:
     """Return the paths of the files in *directory* whose names have this ending, sorted; none if it does not exist."""
-    try:
-        names = sorted(os.listdir(directory), key=os.fsencode)
-    except OSError:
-        return []
+    names = sorted(names_in(directory), key=os.fsencode)
     paths = [os.path.join(directory, name) for name in names if name.endswith(ending)]
     return [path for path in paths if not os.path.isdir(path)][:_MOST_FILES]
 
@@ -165,12 +161,12 @@ def number(table: Dict[str, Any], key: str, default: int) -> int:
     return value
 
 
-def output(*argv: str) -> str:
+def output(*argv: str, timeout: float = _TIMEOUT) -> str:
     """Return the output of a runtime's command. Raises HostError such as ``command_failed``, ``unsafe_permissions``."""
-    done = commands.run_command(argv, _TIMEOUT)
+    done = commands.run_command(argv, timeout)
     if done.rc != 0:
         raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-    return done.stdout[:_OUTPUT_LIMIT].decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def installed(name: str) -> str:
