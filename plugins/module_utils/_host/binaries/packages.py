@@ -10,6 +10,7 @@ from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 
 from ..commands import Done, find_command, run_command
 from ..errors import HostError
+from ..paths import names_in
 from ..trust import check_executable
 
 # A plugin that is run without CNI_COMMAND prints what it is (pkg/utils/buildversion).
@@ -33,10 +34,7 @@ def release_of(path: str, timeout: float) -> str:
 @functools.lru_cache(maxsize=None)
 def _packages_beside(folder: str) -> Mapping[str, Package]:
     """Return the packages of the files in *folder*: dpkg takes as long to find one as to find all."""
-    try:
-        return packages_of([os.path.join(folder, name) for name in sorted(os.listdir(folder))])
-    except OSError:
-        return {}
+    return packages_of([os.path.join(folder, name) for name in names_in(folder)])
 
 
 def about_plugin(path: str, timeout: float) -> str:

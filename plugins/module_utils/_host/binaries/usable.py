@@ -12,6 +12,7 @@ from ...libcni.errors import CNIError
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import digest_of, identity, is_settled
+from ..paths import names_in
 from ..problems import ERROR, WARNING, Finding
 from ..trust import check_plugin
 from .types import named_plugins
@@ -142,7 +143,7 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     """Return the question whether a plugin with a similar name is meant, "" if there is none."""
     import difflib
 
-    available = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
+    available = [entry for path in bin_dirs for entry in names_in(path) if entry != name]
     near = difflib.get_close_matches(name, available, 1, 0.75)
     return f"did you mean {near[0]!r}? Otherwise " if near else ""
 

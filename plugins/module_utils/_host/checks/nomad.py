@@ -12,6 +12,7 @@ from typing import Iterator, Sequence
 
 from ..binaries.packages import about_plugin
 from ..errors import HostError
+from ..paths import names_in
 from ..problems import Finding, obstacle
 from .plugins import found_plugin
 
@@ -39,11 +40,7 @@ def _why_not(path: str, bin_dirs: Sequence[str]) -> str:
     for directory in bin_dirs:
         if directory == os.path.dirname(path):
             break
-        try:
-            empty = not os.listdir(directory)
-        except OSError:
-            empty = True
-        if empty:
+        if not names_in(directory):
             return f"its search ends at {directory}, which is missing or empty"
     try:
         words = about_plugin(path, _TIMEOUT).split()
