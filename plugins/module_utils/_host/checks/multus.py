@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, named_plugins
 from ..binaries.usable import Binaries
@@ -29,30 +29,24 @@ _DAEMON_CONFIG, _BIN_DIR = "/etc/cni/net.d/multus.d/daemon-config.json", "/opt/c
 _LARGEST = 1 << 20
 
 
-class _Multus(NamedTuple):
-    file: ConfFile
-    placed: Placed
-
-
 def multus_problems(view: ConfView) -> Iterator[Finding]:
     """Yield the problems of Multus' files in the planned directory."""
     files = view.loaded()
-    every = [_Multus(file, placed) for file in files for placed in chain_of(file) if is_multus(placed.plugin)]
-    for entry in every:
-        yield from _target(view, entry)
-        yield from _networks(view, entry)
+    every = [(file, placed) for file in files for placed in chain_of(file) if is_multus(placed.plugin)]
+    for file, placed in every:
+        yield from _target(view, file, placed)
+        yield from _networks(view, file, placed)
     if not every:
         return
-    first = every[0]
-    for other in every[1:]:
-        if other.file is not first.file:
+    first = every[0][0]
+    for other, _placed in every[1:]:
+        if other is not first:
             what = (
-                f"{first.file.name} runs Multus, too; runtimes use only the first of them, and Multus could run the "
-                "other as a network"
+                f"{first.name} runs Multus, too; runtimes use only the first of them, and Multus could run the other "
+                "as a network"
             )
-            level = view.level(first.file, other.file)
-            yield Finding(level, "multus_twice", what, "remove one of them", other.file.path)
-    yield from _beside(view, first.file, [file for file in files if file not in [entry.file for entry in every]])
+            yield Finding(view.level(first, other), "multus_twice", what, "remove one of them", other.path)
+    yield from _beside(view, first, [file for file in files if file not in [multus for multus, _placed in every]])
 
 
 def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Iterator[Finding]:
@@ -75,9 +69,8 @@ def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Ite
         yield Finding(level, "multus_fallback", what, remedy, multus.path)
 
 
-def _target(view: ConfView, multus: _Multus) -> Iterator[Finding]:
+def _target(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Finding]:
     """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
-    file, placed = multus
     target = text_of(placed.plugin, "clusternetwork")
     if not target.startswith("/") or _is_shim(placed.plugin):
         return
@@ -104,9 +97,8 @@ def _will_exist(view: ConfView, target: str) -> bool:
     )
 
 
-def _networks(view: ConfView, multus: _Multus) -> Iterator[Finding]:
-    file, placed = multus
-    version = _version(file.cni_version)
+def _networks(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Finding]:
+    version = file.cni_version or "0.1.0"
     declared = capabilities_of([placed.plugin])
     for name, pointer, cni_version, plugins in _inner(view, placed):
         if any(map(is_multus, plugins)):
@@ -122,16 +114,12 @@ def _networks(view: ConfView, multus: _Multus) -> Iterator[Finding]:
             remedy = "add them to the capabilities of Multus"
             yield Finding(view.level(file), "multus_capabilities", what, remedy, placed.path, pointer)
         # podwire-multinet answers in its own version.
-        if _version(cni_version) != version and text_of(placed.plugin, "type") != MULTINET:
+        if cni_version != version and text_of(placed.plugin, "type") != MULTINET:
             what = (
-                f"Multus is at cniVersion {version} and the network {name!r} at {_version(cni_version)}; Multus "
-                "answers in the version of its first network, and thick Multus refuses some pairs"
+                f"Multus is at cniVersion {version} and the network {name!r} at {cni_version}; Multus answers in the "
+                "version of its first network, and thick Multus refuses some pairs"
             )
             yield Finding(view.level(file), "multus_version", what, "write one version", placed.path, pointer)
-
-
-def _version(text: str) -> str:
-    return text or "0.1.0"
 
 
 def capabilities_of(plugins: Sequence[Dict[str, Any]]) -> List[str]:
@@ -144,18 +132,15 @@ def capabilities_of(plugins: Sequence[Dict[str, Any]]) -> List[str]:
     return capabilities
 
 
-_Inner = Tuple[str, str, str, List[Dict[str, Any]]]
-
-
-def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
+def _inner(view: ConfView, placed: Placed) -> Iterator[Tuple[str, str, str, List[Dict[str, Any]]]]:
     """Yield name, pointer, version and plugins of each network that Multus runs for every pod, as far as files say."""
     for place, network in delegates_of(placed.plugin, placed.pointer):
         plugins = [plugin for _at, plugin in inner_plugins(network, place)]
-        yield text_of(network, "name"), place, text_of(network, "cniversion"), plugins
+        yield text_of(network, "name"), place, text_of(network, "cniversion") or "0.1.0", plugins
     target = text_of(placed.plugin, "clusternetwork")
     file = network_file(target, view.conf_dir, view.files, view.host) if target.startswith("/") else None
     if file is not None and not file.error:
-        yield str(file.network), placed.pointer + "/clusterNetwork", file.cni_version, file.plugins
+        yield str(file.network), placed.pointer + "/clusterNetwork", file.cni_version or "0.1.0", file.plugins
 
 
 # ---- for a runtime

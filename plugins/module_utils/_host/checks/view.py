@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..confdir import ConfFile
 from ..hostview import HostView
@@ -22,6 +22,7 @@ from ..kinds import (
 )
 from ..problems import ERROR, INFO, WARNING
 from ..ranges import Range, leases_in, range_of, range_sets, ranges_of
+from ..struct import field, struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Placed(NamedTuple):
     plugin: Dict[str, Any]
 
 
+@struct
 class ConfView:
     """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
@@ -44,23 +46,14 @@ class ConfView:
     other directories.
     """
 
-    def __init__(
-        self,
-        conf_dir: str,
-        before: Sequence[ConfFile],
-        files: Sequence[ConfFile],
-        managed: Set[str],
-        wanted: Set[str],
-        host: Optional[HostView] = None,
-    ) -> None:
-        self.host = host or HostView()
-        self.conf_dir = conf_dir
-        self.before = list(before)
-        self.files = list(files)
-        self.managed = managed
-        self.wanted = wanted
-        self.own_drop_ins: Set[str] = set()
-        self.at_each = False
+    conf_dir: str
+    before: Sequence[ConfFile]
+    files: Sequence[ConfFile]
+    managed: Set[str]
+    wanted: Set[str]
+    host: HostView = field(default_factory=HostView)
+    own_drop_ins: Set[str] = field(default_factory=set)
+    at_each: bool = False
 
     def loaded(self) -> List[ConfFile]:
         """Return the files that hold a network."""
