@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..kernel.objects import ObjectKey
     from ..leases import Lease
     from ..named_netns import NetnsPlan
-    from ..networks.plan import ConfPlan
+    from ..networks.entries import ConfPlan
 
 # The order in which sections are planned and applied, and whether it is their removals that have this place.
 _ORDER = (

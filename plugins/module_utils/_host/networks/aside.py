@@ -50,10 +50,9 @@ class Removals:
             self.state.gone(file)
         for file in foreign:
             self._set_aside(file)
-        for aside, record in sorted(self.state.records().items()):
-            if record.get("managed") and record["network"] == desired.name:
-                plan.changes.remove_aside(os.path.basename(aside))
-                paths.append(record["path"])
+        for aside, record in self.state.managed_asides(desired.name):
+            plan.changes.remove_aside(os.path.basename(aside))
+            paths.append(record["path"])
         path = paths[0] if paths else None
         self.state.report(desired, path, "removed" if path else "none")
 

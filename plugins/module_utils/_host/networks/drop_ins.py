@@ -71,11 +71,12 @@ class DropInFiles:
         return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
 
     def remove_orphans(self) -> None:
-        """Plan to remove the managed drop-ins of networks that lose their managed file by this plan."""
+        """Plan to remove the managed drop-ins of networks that lose their managed file, or that must not exist."""
         state = self._state
         kept = {state.after[name] for name in state.ours_after()}
+        unwanted = [desired.name for desired in state.request.networks if not desired.present]
         for network, paths in self._managed().items():
-            if network in kept or not self._was_managed(network):
+            if network in kept or not (network in state.managed or network in unwanted):
                 continue
             present = {file.name: file for file in drop_ins(self._conf_dir, network)}
             for name in map(os.path.basename, paths):
@@ -83,12 +84,6 @@ class DropInFiles:
                     text = present.pop(name).text or b""
                     state.plan.changes.remove_drop_in(network, name, "", text, ABSENT, "")
             state.drop_ins_after[network] = list(present.values())
-
-    def _was_managed(self, network: str) -> bool:
-        """Tell whether the plan takes the network's managed file away, or a request without one names it."""
-        state = self._state
-        had = any(entry["network"] == network for entry in map(state.entry_of, state.files) if entry)
-        return had or any(desired.name == network and not desired.present for desired in state.request.networks)
 
 
 def _plugins(files: Iterable[Optional[ConfFile]]) -> List[Dict[str, Any]]:

@@ -4,21 +4,108 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ..addresses import result_addresses
 from ..confdir import ConfFile, read_as, sort_key, with_folders
 from ..errors import HostError
+from ..files import Attributes
 from ..hostview import HostView
+from ..manifest import Manifest
+from ..plan import Plan, Step
 from ..problems import ERROR, WARNING, Finding
 from .difference import fits
 from .owners import Owners
-from .plan import ConfPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...libcni.cache import Entry
+    from ..runtimes.effective import Effective
+    from .execute import ConfSteps
     from .request import ConfRequest, WantedNetwork
+
+
+class ConfPlan(Plan):
+    """A plan over one conf_dir.
+
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes use,
+    ``configured`` the changes of their own configurations. ``files_after`` are the files that the directory will have,
+    ``written`` the names of those that a step changes. ``judged`` are the runtimes with the networks that they should
+    have loaded after the steps, None if that is not known. ``reload`` is the step that tells a runtime that the
+    directory has changed.
+    """
+
+    def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
+        super().__init__()
+        self.conf_dir = conf_dir
+        self.manifest = manifest
+        self.attributes = attributes
+        self.networks: List[Dict[str, Any]] = []
+        self.problems: List[Finding] = []
+        self.effective: List[Dict[str, Any]] = []
+        self.configured: List[Dict[str, Any]] = []
+        self.files_after: List[ConfFile] = []
+        self.written: Set[str] = set()
+        self.judged: Optional[Effective] = None
+        self.reload: Optional[Step] = None
+        self._changes: Optional[ConfSteps] = None
+        self._deferred: List[Step] = []
+
+    @property
+    def changes(self) -> ConfSteps:
+        """What adds the steps."""
+        if self._changes is None:
+            from .execute import ConfSteps
+
+            self._changes = ConfSteps(self, self.conf_dir, self.manifest, self.attributes)
+        return self._changes
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.conf_dir, name)
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a step makes the file *name* managed."""
+        return self._changes is not None and self._changes.claims(self.path(name))
+
+    def leave_out(self, steps: Iterable[Step]) -> None:
+        super().leave_out(steps)
+        if not self.left:
+            return
+        for row in self.networks:
+            row["action"] = "none" if row["action"] == "none" else "left"
+        for row in self.configured:
+            row.update(action="none" if row["action"] == "none" else "left", restart=False)
+        # With steps left out, the predicted networks are not what the runtimes load.
+        self.judged = None
+
+    @property
+    def restarting(self) -> List[str]:
+        """The runtimes that have to be restarted to know what the plan writes."""
+        return [row["runtime"] for row in self.configured if row["restart"]]
+
+    def asks_runtimes(self, check_mode: bool) -> bool:
+        """Tell whether a runtime can have loaded what is written. It cannot have loaded what is only planned."""
+        return not check_mode and self.judged is not None and bool(self.judged.asked(self.restarting))
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, in order, without the deferred ones."""
+        if self.reload is not None:
+            from ..runtimes.nomad import note_reload
+
+            note_reload(self.reload)
+        self.changes.execute([step for step in self.steps if step not in self._deferred])
+
+    def apply_deferred(self, workers: int = 1) -> None:
+        """Execute the deferred steps, in order."""
+        self.changes.execute(self._deferred)
+
+    def defer_removals(self) -> List[Step]:
+        """Take the removals at the end of the plan out of :meth:`apply`; return them."""
+        kept = len(self.steps)
+        while kept and self.steps[kept - 1].kind in ("remove", "set_aside", "reload"):
+            kept -= 1
+        self._deferred = self.steps[kept:]
+        return self._deferred
 
 
 class ConfState:
@@ -45,13 +132,13 @@ class ConfState:
         self.owners = Owners(request.conf_dir)
         self._reports: Dict[int, Dict[str, Any]] = {}
         self._attached: Optional[Dict[str, List[Entry]]] = None
-        self._entries: Dict[str, Dict[str, Any]] = {}
-        self._managed: Dict[str, List[ConfFile]] = {}
+        # The managed files by network.
+        self.managed: Dict[str, List[ConfFile]] = {}
         for file in self.files.values():
             entry = manifest.network_file(file.path, file.text)
             if entry is not None:
-                self._entries[file.name] = entry
-                self._managed.setdefault(entry["network"], []).append(file)
+                self.managed.setdefault(entry["network"], []).append(file)
+        self._managed_names = {file.name for files in self.managed.values() for file in files}
 
     def error(self, code: str, message: str, file: str) -> None:
         self.plan.problems.append(Finding(ERROR, code, message, file=self.plan.path(file)))
@@ -73,15 +160,11 @@ class ConfState:
     # ---- managed and unmanaged files
 
     def is_managed(self, name: str) -> bool:
-        return name in self._entries
-
-    def entry_of(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return the manifest's entry of a managed file, None for another one."""
-        return self._entries.get(name)
+        return name in self._managed_names
 
     def managed_files(self, network: str) -> List[ConfFile]:
         """Return the managed files of *network*, whatever they contain now, without those that the plan removes."""
-        return [file for file in self._managed.get(network, []) if file.name not in self.vacated | self.replaced]
+        return [file for file in self.managed.get(network, []) if file.name not in self.vacated | self.replaced]
 
     def unmanaged_files(self, network: str) -> List[ConfFile]:
         """Return the unmanaged files that hold *network* and stay where they are."""
@@ -135,9 +218,9 @@ class ConfState:
                 # The file was deleted, and is written again under the name that it had.
                 if entry["network"] == desired.name and os.path.dirname(path) == self.request.conf_dir:
                     return os.path.basename(path)
-            aside = self.managed_aside(desired.name)
-            if aside is not None:
-                return os.path.basename(str(aside[1]["path"]))
+            asides = self.managed_asides(desired.name)
+            if asides:
+                return os.path.basename(str(asides[0][1]["path"]))
         return desired.default_file()
 
     def check_targets(self, targets: Mapping[str, str]) -> None:
@@ -152,14 +235,10 @@ class ConfState:
                 )
             users[target] = network
 
-    def managed_aside(self, network: str) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return path and record of a managed file of *network* that `exclusive` has set aside."""
-        records = [
-            (aside, record)
-            for aside, record in sorted(self.records().items())
-            if record.get("managed") and record["network"] == network
-        ]
-        return records[0] if records else None
+    def managed_asides(self, network: str) -> List[Tuple[str, Dict[str, Any]]]:
+        """Return path and record of each managed file of *network* that `exclusive` has set aside."""
+        records = sorted(self.records().items())
+        return [row for row in records if row[1].get("managed") and row[1]["network"] == network]
 
     def may_use(self, desired: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
         """Note every reason that prevents writing the network to *target*; True if there is none."""
@@ -269,7 +348,7 @@ class ConfState:
 
     def ours_after(self) -> Set[str]:
         """Return the names of the files that will be managed."""
-        kept = set(self._entries) - self.vacated - self.replaced
+        kept = self._managed_names - self.vacated - self.replaced
         return {name for name in self.after if name in kept or self.plan.claims(name)}
 
     def planned(self) -> List[ConfFile]:

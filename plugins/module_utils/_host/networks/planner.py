@@ -22,15 +22,12 @@ from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
 from .difference import moved, readable_secret, same_json, would_change
-from .entries import ConfState
+from .entries import ConfPlan, ConfState
 from .owners import CILIUM_SUFFIX, injected, with_injected
-from .plan import ConfPlan
 from .request import ConfRequest, WantedNetwork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtimes.settings import RuntimeSettings
-    from ..runtimes.setup import Setup
     from .aside import Removals
     from .drop_ins import DropInFiles
 
@@ -66,18 +63,15 @@ class ConfPlanner:
         planned = self.plan.files_after = state.planned()
         self.plan.written = set(state.contents)
         if "plugins" in request.levels:
-            wanted_names = set(targets.values())
-            wished = [f for f in planned if f.name in wanted_names]
-            self.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing)
+            requested = [file for file in planned if file.name in targets.values()]
+            self.plan.problems += check_plugins(self.binaries, requested, request.tolerate_missing)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
             ours = state.ours_after()
-            view = ConfView(request.conf_dir, before, planned, ours, set(targets.values()), self.view)
-            view.own_drop_ins = {
-                os.path.join(network.name, name) for network in present for name in network.drop_ins or ()
-            }
-            view.own_drop_ins.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
+            own = {os.path.join(network.name, name) for network in present for name in network.drop_ins or ()}
+            own.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
+            view = ConfView(request.conf_dir, before, planned, ours, set(targets.values()), self.view, own)
             self.plan.problems += directory_problems(view, self.binaries)
             if state.disturbed:
                 self._removals().note_packages()
@@ -160,7 +154,11 @@ class ConfPlanner:
 
     def _find_effective(self, files: Sequence[ConfFile]) -> None:
         request = self.request
-        setup = self._setup(request.settings) if request.settings else None
+        setup = None
+        if request.settings:
+            from ..runtimes.setup import Setup
+
+            setup = Setup(self.plan, self.plan.configured, request.settings, request.tolerate_missing, self.view)
         effective = Effective(
             request.runtimes,
             request.conf_dir,
@@ -232,15 +230,9 @@ class ConfPlanner:
             from ..runtimes.nomad import reload_step
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
-            restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
-            self.plan.reload = reload_step(readers, changes, restarting)
+            self.plan.reload = reload_step(readers, changes, self.plan.restarting)
             if self.plan.reload is not None:
                 self.plan.add(self.plan.reload)
-
-    def _setup(self, settings: RuntimeSettings) -> Setup:
-        from ..runtimes.setup import Setup
-
-        return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing, self.view)
 
     # ---- networks that must exist
 
@@ -333,10 +325,10 @@ class ConfPlanner:
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
         """Plan to restore a managed file that was set aside; return it, with the action to report."""
-        kept = self.state.managed_aside(network)
-        if kept is None:
+        asides = self.state.managed_asides(network)
+        if not asides:
             return None, "none"
-        aside, record = kept
+        aside, record = asides[0]
         file = self.state.read_aside(aside, target)
         self.plan.changes.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
         self.state.contents[target] = file.text or b""

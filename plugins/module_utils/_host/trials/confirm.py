@@ -11,7 +11,7 @@ from ..runtimes.asking import ask_until, mismatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..networks.plan import ConfPlan
+    from ..networks.entries import ConfPlan
     from ..runtimes.runtime import Runtime
     from .readiness import Readiness
 

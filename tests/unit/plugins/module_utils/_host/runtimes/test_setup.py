@@ -13,7 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plan import ConfPlan
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.entries import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, settings, setup
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
