@@ -41,8 +41,8 @@ PARTS = (
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
     "attachments": (3_613, 5_424),
-    "binaries": (2_110, 2_485),
-    "checks": (1_030, 1_736),
+    "binaries": (2_110, 2_482),
+    "checks": (1_030, 1_711),
     "containers": (1_192, 1_208),
     "firewall": (842, 1_617),
     "footprints": (1_127, 1_964),
@@ -50,8 +50,8 @@ ROOMS = {
     "host": (600, 733),
     "info": (560, 561),
     "kernel": (957, 1_000),
-    "networks": (1_060, 2_524),
-    "runtimes": (2_760, 4_253),
+    "networks": (1_060, 2_488),
+    "runtimes": (2_760, 4_240),
     "trials": (1_714, 3_931),
 }
 HOST = "plugins/module_utils/_host"
@@ -59,7 +59,7 @@ BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_140
 # The files that each "On its way, ... opens these files" of architecture.md names.
-WALKS = {"a new network": (8, 14), "a new attachment": (8, 12), "the lease of a dead container": (8, 8)}
+WALKS = {"a new network": (8, 13), "a new attachment": (8, 12), "the lease of a dead container": (8, 8)}
 
 
 def lines(pattern: str, excluded: str = "") -> int:
