@@ -37,14 +37,9 @@ def node(host, runtimes, newer, generations):
         own = [one for one in found["obstacles"] if one["runtime"] == name]
         return SimpleNamespace(row=row, obstacles=own, errors=[one for one in own if one["level"] == "error"])
 
+    new, old = generations["new"], generations["old"]
     return SimpleNamespace(
-        explain=explain,
-        readiness=readiness,
-        runtimes=runtimes,
-        new=generations["new"],
-        old=generations["old"],
-        fake=fake,
-        host=host,
+        explain=explain, readiness=readiness, runtimes=runtimes, new=new, old=old, fake=fake, host=host
     )
 
 
@@ -61,6 +56,7 @@ def _sound(node, request):
     Path("/proc/sys/net/ipv4/ip_forward").write_text(forward)
     sh(
         f"""
+        ip link delete pwup 2>/dev/null || true
         umount /var/lib/cni 2>/dev/null || true
         umount {broken.BIN_DIR} 2>/dev/null || true
         rm -rf /var/lib/podwire /var/lib/cni/* {broken.BIN_DIR}/*

@@ -112,6 +112,12 @@ def test_a_plugin_that_talks_to_a_daemon_is_not_known_to_be_ready(node):
     assert (obstacle["level"], obstacle["network"]) == ("info", "pods")
 
 
+def test_a_master_can_have_another_name(node):
+    sh("ip link add pwup up type veth peer pwp; ip link property add dev pwup altname pwother; ip link set pwp up")
+    broken.write("10-pods.conflist", {**broken.bridge(), "type": "macvlan", "master": "pwother"})
+    assert same(node, []).row["ready"] is True
+
+
 def test_a_containerd_that_does_not_run(node):
     node.runtimes("stop")
     try:
@@ -146,10 +152,7 @@ def test_status_is_what_the_plugin_says(node, plugin, state, code):
     # containerd 1.6 never asks for STATUS; podman's rows show the same.
     shutil.copy(node.fake, broken.BIN_DIR / plugin)
     broken.write("20-more.conflist", {"type": plugin}, network="more", version="1.1.0")
-    found = node.host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": "/run/home/readiness.bash"})[
-        "readiness"
-    ]
-    [podman] = [one for one in found["runtimes"] if one["runtime"] == "podman"]
+    [podman] = [one for one in node.readiness()["runtimes"] if one["runtime"] == "podman"]
     [row] = [one for one in podman["status"] if one["network"] == "more"]
     assert (row["state"], row["code"]) == (state, code)
     if plugin != "fine":

@@ -44,9 +44,9 @@ _MOST_DOUBTS = 4
 _DROPPING = ("tbf", "netem")
 _TOOLS = ("iptables", "ip6tables", "nft")
 _PEER = "outside"
-_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
-# IFLA_XDP; 2 is IFLA_XDP_ATTACHED.
-_ETHERNET, _XDP = 1, 43
+_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NAMES = 16, 20, 24, 108
+# IFLA_PROP_LIST, with alternative names; IFLA_XDP; 2 is IFLA_XDP_ATTACHED.
+_ETHERNET, _NAMES, _XDP = 1, 52, 43
 _NODAD, _PERMANENT, _ONLINK, _UNTAGGED = 0x02, 0x80, 4, 4
 _FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 # A duplicate is searched for a second, and there is none in a copy.
@@ -113,10 +113,7 @@ class HostCopy:
                 yield f"the queueing discipline {kernel_object.value['kind']} is"
             elif key[0] == "link" and kernel_object.value["kind"] == "vrf":
                 yield "VRFs are"
-            elif (
-                key[0] == "link"
-                and attributes_in(attributes_in(kernel_object.raw, LINK.size).get(_XDP, b"")).get(2, b"") > b"\0"
-            ):
+            elif key[0] == "link" and attributes_in(self._attributes(str(key[1])).get(_XDP, b"")).get(2, b"") > b"\0":
                 yield "XDP programs are"
 
     @cached_property
@@ -159,9 +156,11 @@ class HostCopy:
         return uplinks
 
     def is_up(self, name: str) -> bool:
-        link = self.state["link", name]
         # IFLA_CARRIER
-        return bool(link.value["flags"] & 1) and attributes_in(link.raw, LINK.size).get(33) != b"\0"
+        return bool(self.state["link", name].value["flags"] & 1) and self._attributes(name).get(33) != b"\0"
+
+    def _attributes(self, name: str) -> Dict[int, bytes]:
+        return attributes_in(self.state["link", name].raw, LINK.size)
 
     def way_out(self, family: int) -> str:
         """Return the interface of a default route of *family*, in any table, "" if there is none that is copied."""
@@ -219,6 +218,10 @@ class HostCopy:
                         _NEW_LINK, LINK.pack(0, 0, index, 0, 0) + pack_attribute(10, _u32(indexes[value["master"]]))
                     )
                 dumps.change(_NEW_LINK, LINK.pack(0, 0, index, value["flags"] & 1, 1))
+                names = self._attributes(name).get(_NAMES)
+                if names:
+                    body = LINK.pack(0, 0, index, 0, 0) + pack_nested(_NAMES, names)
+                    self._tolerate(f"another name of {name}", dumps.change, _NEW_NAMES, body, CREATE | EXCLUSIVE)
 
     def _make_pair(self, dumps: Dumps, name: str, end: str, outside: int) -> None:
         """Make a veth and its other end, which is one of the host, too, or *outside*, with the MTU of the first."""
@@ -324,7 +327,11 @@ class HostCopy:
         return peers
 
     def _parent(self, plugin: Mapping[str, Any]) -> str:
-        return lower_of(plugin, lambda: self.way_out(socket.AF_INET))
+        name = lower_of(plugin, lambda: self.way_out(socket.AF_INET))
+        with contextlib.suppress(OSError, ValueError):
+            # It may be an alternative one.
+            return socket.if_indextoname(socket.if_nametoindex(name))
+        return name
 
     def unlike(self, plugin: Mapping[str, Any]) -> str:
         """Return why the interface that *plugin* builds on may refuse what its stand-in does not, "" if it may not."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -113,9 +114,8 @@ class SmokePlanner:
         if missing:
             self._tell_missing(missing)
         elif not files and not os.path.isdir(self._settings.conf_dir):
-            self._plan.warn(
-                "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so there is no network to test"
-            )
+            text = f"there is no directory {self._settings.conf_dir}, so there is no network to test"
+            self._plan.warn("missing_conf_dir", text)
         self._plan.runtimes = self._runtimes({file.network for file in files})
         for file in files:
             trier = self._trier(file.network or "")
@@ -133,8 +133,7 @@ class SmokePlanner:
         from ..runtimes.effective import Effective
 
         settings = self._settings
-        files = scan_conf_dir(settings.conf_dir)
-        return Effective(None, settings.conf_dir, settings.bin_dirs, files, HostView())
+        return Effective(None, settings.conf_dir, settings.bin_dirs, scan_conf_dir(settings.conf_dir), HostView())
 
     def _trier(self, network: str) -> Trier:
         """Return what tests *network* with the plugins of the runtime that uses it, or else with those of bin_dirs.
@@ -160,9 +159,7 @@ class SmokePlanner:
             if not effective.reads_here(runtime) or network is None or network not in networks:
                 continue
             needs = effective.requirements_of(runtime)
-            rows.append(
-                {"runtime": runtime.name, "network": network, "running": bool(runtime.pid), "requires": needs},
-            )
+            rows.append({"runtime": runtime.name, "network": network, "running": bool(runtime.pid), "requires": needs})
         for finding in [*effective.unmet(), *effective.unused()]:
             # Attachments of this collection may use networks that no runtime reads.
             if finding.code != "conf_dir_unused" or not read_cache(self._settings.cache_dir).entries:
@@ -214,8 +211,6 @@ class SmokePlanner:
 
     def _remove_folders(self) -> None:
         for folder in ("results", "podwire", ""):
-            try:
+            # What could not be removed stays, so that the next run can try again.
+            with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(self._cache_dir, folder))
-            except OSError:
-                # What could not be removed stays, so that the next run can try again.
-                continue

@@ -384,16 +384,15 @@ def _kept(losses: Sequence[Lost], network: Network) -> Finding:
     text = f"containers of the network {network.name!r} get no answers from outside ({families}), unless others route"
     remedy = 'write "ipMasq": true, or false if the network outside routes their addresses to this host'
     # Who has written it knows that they are routed.
-    known = not any(bridge_of(plugin) or text_of(plugin, "type") == "ptp" for plugin in network.plugins) or any(
-        member_of(plugin, "ipmasq") is False for plugin in network.plugins
-    )
+    routers = [plugin for plugin in network.plugins if bridge_of(plugin) or text_of(plugin, "type") == "ptp"]
+    known = not routers or any(member_of(plugin, "ipmasq") is False for plugin in routers)
     evidence, level = "; ".join(lost.why for lost in losses), INFO if known else WARNING
     return obstacle("not_masqueraded", f"{text} their addresses to this host", evidence, remedy, level)
 
 
 _REMEDIES = {
     "rule": "add a rule before it that accepts the traffic of the network",
-    "policy": 'accept the traffic of the network, for example with a plugin of the type "firewall" in its chain',
+    "policy": 'accept the traffic of the network there; in FORWARD of iptables, the plugin "firewall" does so',
     "link": "set it up (ip link set NAME up)",
     "route": "none, if its containers do not have to reach anything else",
     "rp_filter": "set the sysctl rp_filter of the interface to 2 or 0, or route answers by the same interface",

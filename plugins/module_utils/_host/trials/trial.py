@@ -350,10 +350,9 @@ class Trier:
         # No other container has ever had this id.
         key = Key(config.name, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
         args, capability_args = self._settings.conventions(key.container_id)
-        ports = capability_args.pop("portMappings", [])
-        if containers:
-            # Two containers cannot have the same ports.
-            ports = []
+        asked = capability_args.pop("portMappings", [])
+        # Two containers cannot have the same ports.
+        ports = [] if containers else asked
         if port:
             ports = [*ports, {"hostPort": port, "containerPort": _PORT, "protocol": "tcp"}]
         if ports:

@@ -58,7 +58,7 @@ PAYLOAD = {
     "cni_conf": (111, 947, 53),
     "cni_gc": (84, 668, 70),
     "cni_host": (192, 1630, 39),
-    "cni_info": (152, 1309, 35),
+    "cni_info": (152, 1310, 35),
     "cni_netns": (17, 106, 13),
     "cni_plugins": (70, 528, 22),
     "cni_report": (1, 20, 1),
