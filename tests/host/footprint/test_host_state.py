@@ -138,21 +138,46 @@ def test_what_others_add_is_never_removed(attached, generation):
             "ip -n pwf-ctr -6 route add 2000::/3 via fd00:88::99",
             "route to 2000::/3 through fd00:88::99 on eth0 was added",
         ),
+        # Where the kernel sends packets, whatever makes it do so.
+        ("ip -n pwf-ctr rule add prohibit pref 100", "the way to 10.88.0.1 is prohibit, want eth0"),
+        ("ip -n pwf-ctr -6 rule add blackhole pref 100", "the way to fd00:88::1 is blackhole, want eth0"),
+        ("ip -n pwf-ctr route add unreachable 10.88.0.1", "the way to 10.88.0.1 is unreachable, want eth0"),
+        ("ip -n pwf-ctr route add 10.88.0.0/30 dev lo", "the way to 10.88.0.1 is lo, want eth0"),
+        ("ip address add 10.88.0.2/32 dev pwf-ext0", f"the host's way to 10.88.0.2 is local, want {BRIDGE_NAME}"),
+        ("ip route add 10.88.0.0/24 via 192.0.2.2", f"the host's way to 10.88.0.2 is pwf-ext0, want {BRIDGE_NAME}"),
+        ("ip rule add to 10.88.0.2 prohibit pref 9", f"the host's way to 10.88.0.2 is prohibit, want {BRIDGE_NAME}"),
+        ("ip route add blackhole fd00:88::2", f"the host's way to fd00:88::2 is blackhole, want {BRIDGE_NAME}"),
+        (
+            "ip -n pwf-ctr neighbour replace 10.88.0.1 lladdr 02:00:00:00:00:99 dev eth0",
+            "the neighbour entry 10.88.0.1 on eth0 was added",
+        ),
+        (
+            f"bridge fdb replace $(ip netns exec pwf-ctr cat /sys/class/net/eth0/address) dev {PARENT} master static",
+            f"on {PARENT} was added",
+        ),
+        (
+            f"ip neighbour replace 10.88.0.2 lladdr 02:00:00:00:00:99 dev {BRIDGE_NAME}",
+            f"the host's neighbour entry 10.88.0.2 on {BRIDGE_NAME} was added",
+        ),
     ],
 )
 def test_an_addition_that_does_harm_is_reported_and_left(attached, command, words):
     site = attached("bridge-dual-masq")
+    sh(f"ip link set {PARENT} master {BRIDGE_NAME}")
     sh(command)
-    before = site.picture()
-    for options in ({}, {"check_mode": True}, {"on_drift": "repair"}):
-        result = site.run(**options)
-        assert not result["changed"]
-        assert words in " ".join(result["warnings"])
-        steps = [step["class"] for step in result["actions"]]
-        assert steps == (["foreign"] if options.get("on_drift") else [])
-    failing = site.call(on_drift="fail")
-    assert failing["failed"] and failing["code"] == "drifted"
-    assert site.picture() == before
+    try:
+        before = site.picture()
+        for options in ({}, {"check_mode": True}, {"on_drift": "repair"}):
+            result = site.run(**options)
+            assert not result["changed"]
+            assert words in " ".join(result["warnings"])
+            steps = [step["class"] for step in result["actions"]]
+            assert steps == (["foreign"] if options.get("on_drift") else [])
+        failing = site.call(on_drift="fail")
+        assert failing["failed"] and failing["code"] == "drifted"
+        assert site.picture() == before
+    finally:
+        sh(command.replace(" add ", " delete ").replace(" replace ", " delete "))
 
 
 def test_a_route_before_a_recorded_one(attached):
@@ -167,7 +192,8 @@ def test_a_route_before_a_recorded_one(attached):
     move = f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}; ip address add 10.88.0.1/16 dev pwf-ext0"
     sh(f"ip route delete 10.88.0.0/16 via 192.0.2.2; {move}")
     site.run(on_drift="repair")
-    assert "route to 10.88.0.0/16 on pwf-ext0 was added" in " ".join(site.run(on_drift="repair")["warnings"])
+    reported = " ".join(site.run(on_drift="repair")["warnings"])
+    assert f"the host's way to 10.88.0.2 is pwf-ext0, want {BRIDGE_NAME}" in reported
     sh("ip address delete 10.88.0.1/16 dev pwf-ext0")
     assert not site.run(check_mode=True, on_drift="fail").get("warnings")
     assert site.dead() == []
@@ -187,6 +213,8 @@ def test_nothing_is_detached_where_its_add_would_fail(attached, generation):
         failed = site.call(check_mode=check_mode)
         assert (failed["code"], failed["changed"]) == ("add_would_fail", False)
         assert "already has an IP address different from" in failed["msg"]
+    left = site.host.run("cni_host", attachments={"attachments": [site.containers[0].wanted]}, classes=["safe"])
+    assert [step["class"] for step in left["left"]] == ["disruptive"]
     assert site.dead() == []
     assert site.picture() == before
     assert site.call(force=True)["code"] == "add_failed"
@@ -347,6 +375,19 @@ def test_the_default_routing_rules_of_a_container_are_put_back(attached, generat
             sh(f"for number in {numbers}; do ip -n pwf-ctr {family} rule delete pref $number; done")
             repair(site, targets_of(*site.containers), ["the routing rule to table 25"])
             assert site.picture() == before
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_port_forwards(attached, generation):
+    site = attached("bridge", generation=generation)
+    (end,) = [name for name in links() if name.startswith("veth")]
+    for state in ("0", "1"):
+        sh(f"bridge link set dev {end} state {state}")
+        repair(site, targets_of(*site.containers), [f"other settings as a port of {BRIDGE_NAME}"])
+        assert "state forwarding" in sh(f"bridge link show dev {end}")
+    # A spanning tree decides by itself, and lets it listen first.
+    sh(f"ip link set {BRIDGE_NAME} type bridge stp_state 1")
+    assert "as a port of" not in " ".join(site.run(check_mode=True)["warnings"])
 
 
 # ---- what attachments share

@@ -82,7 +82,8 @@ _SAME_AGAIN = ("netns", "interface", *DRIFTED)
 class AttachSettings:
     """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
 
-    ``rehearse``: see drift.Rehearse; None if no plugin may run. ``find_freed``: see drift.FindFreed.
+    ``rehearse``: see drift.Rehearse; None if no plugin may run. ``find_freed``: see drift.FindFreed. ``may_renew``: not
+    if what is disruptive is left anyway.
     """
 
     conf_dir: str
@@ -94,6 +95,7 @@ class AttachSettings:
     workers: int = 1
     rehearse: Optional[Callable[..., Any]] = None
     find_freed: Optional[Callable[..., Any]] = None
+    may_renew: bool = True
 
 
 @struct

@@ -80,7 +80,7 @@ class AttachPlanner:
         self._check([o for o in stay if not (o.failed or o.reason)])
         each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
-        if not (self._settings.force or self._view.binaries):
+        if self._settings.may_renew and not (self._settings.force or self._view.binaries):
             self._rehearse()
         self._note_capabilities(outcomes)
         if self._plan.drifts.any or any(o.todo != NOTHING or o.adopted or o.injectors or o.reroutes for o in outcomes):

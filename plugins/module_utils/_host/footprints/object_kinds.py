@@ -237,6 +237,8 @@ KINDS: Dict[str, ObjectKind] = {
         needs=_needs_of_route,
         removable=True,
     ),
+    # An answer of the kernel's: nobody puts it back.
+    "way": ObjectKind(lambda key, _value: f"way to {key[1]}", needs=_needs_nothing, changed=_has_another_value),
     "qdisc": _TRAFFIC,
     "class": _TRAFFIC,
     "filter": _TRAFFIC,

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
-from ..kernel.objects import CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_objects
+from ..kernel.objects import (
+    CONF6,
+    OF_INTERFACES,
+    ROUTE,
+    KernelObject,
+    ObjectKey,
+    State,
+    device_of,
+    read_objects,
+    read_ways,
+)
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
 from ..netlink import MAIN_TABLE, UNICAST
@@ -116,12 +126,14 @@ def read_spaces(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[
     """
     names = sorted({name for path in wanted if path != HOST for name in sysctls_of(wanted[path])})
     visited = [namespace for namespace in namespaces if namespace.path in wanted]
-    spaces = visit(visited, lambda: {**read_objects(), **read_globals(names)})
+    spaces = visit(visited, lambda: read_ways({**read_objects(), **read_globals(names)}))
     if HOST not in wanted:
         return Reading(spaces)
     keys = list(wanted[HOST])
     stores = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE)
-    spaces[HOST] = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores)}
+    state = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores)}
+    inside = {str(key[2]) for path in wanted if path != HOST for key in wanted[path] if key[0] == "addr"}
+    spaces[HOST] = read_ways(state, inside)
     return Reading(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
 
 
@@ -250,7 +262,7 @@ def compare(reading: Reading, drift: Drift) -> None:
         if drift.source != DEDUCED:
             differences += _added_rules(reading, footprint)
             differences += _harmful(reading, netns, footprint.inside, default_routes=True)
-    differences += _before_ours(reading.spaces.get(HOST, {}), footprint.host)
+            differences += [*_astray(reading, netns, footprint), *_misled(reading, netns, footprint)]
     drift.differences = [*differences, *_harmful(reading, HOST, footprint.host, default_routes=False)]
     if drift.lost:
         # Imported late: needed only if something has drifted.
@@ -358,11 +370,57 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
                 yield Difference(space, key, None, present.value, True)
 
 
-def _before_ours(state: State, objects: Objects) -> Iterator[Difference]:
-    """Yield the host's routes that IPv4 packets take instead of recorded ones of the same rank: the first counts."""
-    ours = {key[:6] for key in objects if key[:3] == ("route", socket.AF_INET, MAIN_TABLE) and key in state}
-    for key, present in state.items():
-        if key in objects:
-            ours.discard(key[:6])
-        elif key[:6] in ours:
-            yield Difference(HOST, key, None, present.value, True)
+def _astray(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Difference]:
+    """Yield where packets of a container go another way than the interfaces with a route there; see read_ways."""
+    host, inside = reading.spaces[HOST], footprint.inside
+    ways = [
+        (netns, str(wanted.value["gw"]), str(key[7]), True)
+        for key, wanted in inside.items()
+        if key[:3:2] == ("route", MAIN_TABLE) and wanted.value is not None
+    ]
+    for ifname, address in (key[1:3] for key, wanted in inside.items() if key[0] == "addr" and wanted.value):
+        if ifname != "lo":
+            device = _end_and_device(reading, netns, ifname)[1]
+            ways.append((HOST, str(address), device, bool(device) and _is_routed(host, str(address), device)))
+    for space, address, device, is_routed in dict.fromkeys(ways):
+        way = reading.value(space, ("way", address))
+        if way == "local" or (way and way != device and is_routed):
+            yield Difference(space, ("way", address), device or "the container", way, True)
+
+
+def _misled(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Difference]:
+    """Yield entries of others that give packets between a container and the host to another MAC or port."""
+    host, present, known = reading.spaces[HOST], reading.spaces[netns], {**footprint.inside, **footprint.host}
+    for ifname in dict.fromkeys(key[1] for key in footprint.inside if key[0] == "addr"):
+        end, device = _end_and_device(reading, netns, ifname)
+        if not end:
+            continue
+        mac, router = present["link", ifname].value["mac"], host["link", device].value["mac"]
+        macs: Dict[Tuple[str, ObjectKey], str] = {
+            (HOST, ("neigh", device, key[2], 0)): mac for key in present if key[:2] == ("addr", ifname)
+        }
+        macs.update({(netns, ("neigh", ifname, key[2], 0)): router for key in host if key[:2] == ("addr", device)})
+        for (space, place), wanted in macs.items():
+            now = reading.value(space, place)
+            if now is not None and now["mac"] != wanted and place not in known:
+                yield Difference(space, place, None, now, True)
+        entries = [key for key in host if key[:3:2] == ("fdb", mac) and key[1] != end and key not in known]
+        for key in (key for key in entries if host["link", key[1]].value["master"] == device):
+            yield Difference(HOST, key, None, host[key].value, True)
+
+
+def _end_and_device(reading: Reading, netns: str, ifname: Union[str, int]) -> Tuple[str, str]:
+    """Return the host's end of a container's veth, and the interface that has its addresses: its bridge, or itself."""
+    host = reading.spaces[HOST]
+    end = other_end(host, reading.spaces[netns], str(ifname))
+    return (end, host["link", end].value["master"] or end) if end else ("", "")
+
+
+def _is_routed(host: State, address: str, device: str) -> bool:
+    """Tell whether the main table has a route to an address on *device* itself."""
+    for key, route in host.items():
+        if key[:3:2] == ("route", MAIN_TABLE) and key[7] == device and not route.value["gw"]:
+            target, _slash, length = str(key[3]).rpartition("/")
+            if target == address or is_in(address, target, int(length)):
+                return True
+    return False

@@ -12,7 +12,7 @@ from ..errors import HostError
 from ..hostview import HostView, Users
 from ..netns import NETNS_DIR, inspect_planned
 from ..networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, conf_request
-from ..plan import Plan
+from ..plan import DISRUPTIVE, Plan
 from ..problems import ERROR
 from .plan import HostPlan, Part
 from .request import HostRequest, bin_dir_of
@@ -304,6 +304,7 @@ class HostPlanner:
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
         settings.rehearse, settings.find_freed = partial(_rehearse, settings.bin_dirs), partial(_find_freed, options)
+        settings.may_renew = DISRUPTIVE in self._classes
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"], checks=options["check"])
         waiting = self._waiting(view, before)
         request = self._request.attachments

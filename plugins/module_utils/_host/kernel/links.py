@@ -14,7 +14,7 @@ from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack
 from ..netlink import Dumps
 from ..netns import Netns, apart, enter_host
 from ..paths import OWN_NETNS, THREAD_NETNS
-from .objects import CONF6, FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
+from .objects import CONF6, FLAGS, FORWARDING, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 from .sysctls import announced, write_interface
 
 _NEW_LINK, _DELETE_LINK = 16, 17
@@ -142,7 +142,8 @@ def put_link(place: Place, key: ObjectKey, wanted: KernelObject, now: Optional[M
         write_interface(CONF6, name, "addr_gen_mode", value["genmode"])
     port = present.get("port"), present.get("master")
     if value["port"] and (value["port"], value["master"]) != port:
-        settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT)
+        forwards = {1: FORWARDING} if "1" in present.get("port", {}) else {}
+        settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT, forwards)
         body = pack_nested(18, pack_attribute(4, b"bridge\0"), pack_nested(5, settings))
         place.dumps.change(_NEW_LINK, LINK.pack(0, 0, place.indexes[name], 0, 0) + body)
 

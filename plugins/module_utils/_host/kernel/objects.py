@@ -16,13 +16,16 @@ counters, timers, learned entries, link-local addresses.
 | neigh | neigh, name, address, whether it is a proxy entry |
 | fdb | fdb, name, MAC, VLAN ID |
 | qdisc, class, filter | kind, name, parent, handle |
+
+No object but an answer: ``(way, address)``, see read_ways.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple, Union
 
 from ...libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from ..netlink import LOCAL_TABLE, UP, Dumps
@@ -52,6 +55,8 @@ _LINK_NUMBERS = {4: "mtu", 13: "txqlen", 27: "group"}
 # Timers, IDs and learned entries (include/uapi/linux/if_link.h, IFLA_BR_* and IFLA_BRPORT_*).
 _VOLATILE_BRIDGE = frozenset((*range(10, 20), 21, 47, 48))
 VOLATILE_PORT = frozenset((1, 3, *range(13, 25), 26, 35, 36, 38, 41))
+# IF_OPER_UP, BR_STATEFORWARDING, and the bridge's setting for a spanning tree.
+_OPERATIONAL, FORWARDING, _STP = b"\6", b"\3", "5"
 # Counts of a macvlan's addresses.
 _VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
 # The MTU in the IPv6 sysctls follows the link's.
@@ -59,9 +64,10 @@ _VOLATILE_CONF6 = 2
 _PERMANENT, _NOARP, _PROXY = 0x80, 0x40, 8
 BY_KERNEL = 2
 """The protocol of routes that the kernel made for an address."""
-_BROADCAST, _ANYCAST, _MULTICAST = 3, 4, 5
+_LOCAL, _BROADCAST, _ANYCAST, _MULTICAST = 2, 3, 4, 5
 _CACHED = 0x200
 _ONLINK = 4
+_REFUSED = {errno.EACCES: "prohibit", errno.EINVAL: "blackhole", errno.EHOSTUNREACH: "unreachable"}
 _ADDRESS_BY_KERNEL = b"\3"
 # IFA_F_NOPREFIXROUTE and IFA_F_MANAGETEMPADDR are settings; tentative, deprecated and the like come and go.
 _ADDRESS_FLAGS = 0x200 | 0x100
@@ -121,6 +127,34 @@ def read_objects() -> State:
         return _Reading(dumps).state
 
 
+def read_ways(state: State, asked: Iterable[str] = ()) -> State:
+    """Return *state* of this thread's namespace with where the kernel sends packets to *asked* and to its gateways.
+
+    That is the name of an interface, "local", or why it does not send them, as ip-route(8) calls it; "" if unknown.
+    """
+    names = {link.ifindex: str(key[1]) for key, link in state.items() if key[0] == "link"}
+    gateways = {route.value["gw"] for key, route in state.items() if key[0] == "route"}
+    with Dumps() as dumps:
+        for address in {*asked, *gateways}:
+            # A link-local address is on every interface.
+            if address and not address.startswith("fe80:"):
+                state["way", address] = KernelObject(_way(dumps, names, address))
+    return state
+
+
+def _way(dumps: Dumps, names: Mapping[int, str], address: str) -> str:
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        raw = socket.inet_pton(family, address)
+        asked = ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0) + pack_attribute(1, raw)
+        answer = dumps.ask(*_ROUTES, asked)
+    except OSError as error:
+        return _REFUSED.get(error.errno or 0, "")
+    if ROUTE.unpack_from(answer)[7] == _LOCAL:
+        return "local"
+    return names.get(number_in(attributes_in(answer, ROUTE.size).get(4)), "")
+
+
 class _Reading:
     def __init__(self, dumps: Dumps) -> None:
         self._dumps = dumps
@@ -171,6 +205,15 @@ class _Reading:
             self.state[CONF6, name] = KernelObject(six, b"", index)
         if bridges:
             self._read_vlans()
+            self._note_blocked()
+
+    def _note_blocked(self) -> None:
+        """Note the state of ports that were told not to forward: without STP, all that are up forward."""
+        for link in [link for key, link in self.state.items() if key[0] == "link" and link.value["master"]]:
+            parts, bridge = attributes_in(link.raw, LINK.size), self.state["link", link.value["master"]].value
+            state = attributes_in(attributes_in(parts.get(18, b"")).get(5, b"")).get(1, FORWARDING)
+            if parts.get(16) == _OPERATIONAL and not int(bridge["data"].get(_STP, "0"), 16) and state != FORWARDING:
+                link.value["port"]["1"] = state.hex()
 
     def _read_vlans(self) -> None:
         for raw in self._dumps.dump(*_LINKS, _link_request(socket.AF_BRIDGE)):
