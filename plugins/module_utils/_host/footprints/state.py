@@ -404,8 +404,8 @@ def _misled(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Diff
             now = reading.value(space, place)
             if now is not None and now["mac"] != wanted and place not in known:
                 yield Difference(space, place, None, now, True)
-        entries = [key for key in host if key[:3:2] == ("fdb", mac) and key[1] != end and key not in known]
-        for key in (key for key in entries if host["link", key[1]].value["master"] == device):
+        ports = {key[1] for key, link in host.items() if key[0] == "link" and link.value["master"] == device} - {end}
+        for key in [key for key in host if key[:3:2] == ("fdb", mac) and key[1] in ports and key not in known]:
             yield Difference(HOST, key, None, host[key].value, True)
 
 
