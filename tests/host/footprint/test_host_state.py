@@ -152,7 +152,7 @@ def test_what_others_add_is_never_removed(attached, generation):
             "the neighbour entry 10.88.0.1 on eth0 was added",
         ),
         (
-            f"bridge fdb replace $(ip netns exec pwf-ctr cat /sys/class/net/eth0/address) dev {PARENT} master static",
+            f"bridge fdb replace $(ip netns exec pwf-ctr cat /sys/class/net/eth0/address) dev {PARENT} master static sticky",
             f"on {PARENT} was added",
         ),
         (

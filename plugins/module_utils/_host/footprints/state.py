@@ -372,20 +372,19 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
 
 def _astray(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Difference]:
     """Yield where packets of a container go another way than the interfaces with a route there; see read_ways."""
-    host, inside = reading.spaces[HOST], footprint.inside
-    ways = [
-        (netns, str(wanted.value["gw"]), str(key[7]), True)
-        for key, wanted in inside.items()
-        if key[:3:2] == ("route", MAIN_TABLE) and wanted.value is not None
-    ]
-    for ifname, address in (key[1:3] for key, wanted in inside.items() if key[0] == "addr" and wanted.value):
-        if ifname != "lo":
-            device = _end_and_device(reading, netns, ifname)[1]
-            ways.append((HOST, str(address), device, bool(device) and _is_routed(host, str(address), device)))
-    for space, address, device, is_routed in dict.fromkeys(ways):
-        way = reading.value(space, ("way", address))
-        if way == "local" or (way and way != device and is_routed):
-            yield Difference(space, ("way", address), device or "the container", way, True)
+    host, present, inside = reading.spaces[HOST], reading.spaces[netns], footprint.inside
+    routes = [(key, wanted.value) for key, wanted in inside.items() if key[:3:2] == ("route", MAIN_TABLE)]
+    for gateway, ifname in {(str(value["gw"]), str(key[7])): None for key, value in routes if value is not None}:
+        way = reading.value(netns, ("way", gateway))
+        # Two interfaces may have the same subnet.
+        near = any(key[:2] == ("addr", way) and is_in(gateway, str(key[2]), int(key[3])) for key in present)
+        if way and way != ifname and not near:
+            yield Difference(netns, ("way", gateway), ifname, way, True)
+    for name, address in (key[1:3] for key, wanted in inside.items() if key[0] == "addr" and wanted.value):
+        way, device = reading.value(HOST, ("way", address)), _end_and_device(reading, netns, name)[1]
+        astray = way and way != device and device and _is_routed(host, str(address), device)
+        if name != "lo" and (way == "local" or astray):
+            yield Difference(HOST, ("way", address), device or "the container", way, True)
 
 
 def _misled(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Difference]:
