@@ -14,6 +14,7 @@ CONF_DIR = Path("/etc/cni/net.d")
 BIN_DIR = Path("/opt/cni/bin")
 LEASES = Path("/var/lib/cni/networks")
 LOADER = b"/lib64/ld-linux-x86-64.so.2"
+IPV6_OFF = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
 
 
 def bridge(**keys):
@@ -40,6 +41,7 @@ def put_allowed(pattern):
 
 def sound():
     sh("rm -rf /etc/cni/tuning; iptables -P FORWARD ACCEPT; nft delete table inet pwd 2>/dev/null || true")
+    IPV6_OFF.write_text("0")
     write("10-pods.conflist", bridge())
 
 
@@ -313,6 +315,19 @@ def forward_policy(_host):
     sh("iptables -P FORWARD DROP")
 
 
+def ipv6_off(_host):
+    """ipv6_off"""
+    IPV6_OFF.write_text("1")
+    write("10-pods.conflist", bridge(ipam={"type": "host-local", "ranges": [[{"subnet": "fd91::/64"}]]}))
+
+
+def no_iptables(_host):
+    """missing_tool"""
+    # Without a port, portmap would not call it.
+    write("10-pods.conflist", bridge(), {"type": "portmap", "capabilities": {"portMappings": True}})
+    sh("mount --bind /dev/null $(readlink -f $(command -v iptables))")
+
+
 def own_table(_host):
     """packets_lost"""
     sh("nft 'add table inet pwd; add chain inet pwd f { type filter hook forward priority 9; policy drop; }'")
@@ -330,7 +345,7 @@ FAULTS = [
     *(full_second_pool, bad_range, no_range, no_ipam_type, blank_in_the_name, no_master, meta_plugin_first),
     *(two_interfaces, no_firewalld, read_only_state, full_state, leases_in_a_file, no_flannel),
     *(no_kubeconfig, no_dhcp_daemon, no_device),
-    *(*REPORTED, written_from_elsewhere),
+    *(*REPORTED, ipv6_off, no_iptables, written_from_elsewhere),
 ]
 
 

@@ -58,7 +58,7 @@ def _sound(node, request):
         f"""
         ip link delete pwup 2>/dev/null || true
         umount /var/lib/cni 2>/dev/null || true
-        umount {broken.BIN_DIR} 2>/dev/null || true
+        umount {broken.BIN_DIR} $(readlink -f $(command -v iptables)) 2>/dev/null || true
         rm -rf /var/lib/podwire /var/lib/cni/* {broken.BIN_DIR}/*
         find {broken.CONF_DIR} -mindepth 1 -delete
         """

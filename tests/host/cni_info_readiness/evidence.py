@@ -10,6 +10,8 @@ WORDS = {
     "text_for_a_flag": ["10-pods.conflist"],
     "no_network": ["is empty"],
     "full_pool": ["5 of 5 addresses"],
+    "ipv6_off": ["bridge", "conf/default/disable_ipv6 is 1"],
+    "no_iptables": ["portmap", "iptables"],
     "full_second_pool": ["2 of 2 addresses"],
     "bad_range": ["10.91.0.0/24"],
     "no_addresses": ['no "ipam" with a type'],

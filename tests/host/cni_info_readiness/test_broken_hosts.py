@@ -118,6 +118,19 @@ def test_a_master_can_have_another_name(node):
     assert same(node, []).row["ready"] is True
 
 
+def test_a_directory_that_is_a_link_is_read_as_the_runtime_reads_it(node):
+    # containerd watches the directory that a link leads to, from its start on.
+    sh(f"mv {broken.CONF_DIR} /run/home/net.d; ln -s /run/home/net.d {broken.CONF_DIR}")
+    try:
+        node.runtimes("stop")
+        node.runtimes("start")
+        assert same(node, []).row["ready"] is True
+    finally:
+        sh(f"rm {broken.CONF_DIR}; mv /run/home/net.d {broken.CONF_DIR}")
+        node.runtimes("stop")
+        node.runtimes("start")
+
+
 def test_a_containerd_that_does_not_run(node):
     node.runtimes("stop")
     try:

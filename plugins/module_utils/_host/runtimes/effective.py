@@ -254,8 +254,7 @@ class Effective:
                 remedy = f"make it a network of Multus in {verdict.file}"
             elif runtime.profile.choice == FIRST:
                 remedy = f"set a lower 'priority', or remove or rename {verdict.file or 'the file before it'}"
-        file = verdict.file or runtime.conf_dir
-        return Finding(ERROR, "not_effective", f"{because}{text}", remedy, file)
+        return Finding(ERROR, "not_effective", f"{because}{text}", remedy, verdict.file or runtime.conf_dir)
 
     @staticmethod
     def _why_not(runtime: Runtime, network: str) -> str:
@@ -297,7 +296,8 @@ class Effective:
         """Return the files that it reads, in order. Raises HostError if its directory cannot be read."""
         if runtime.profile.choice == OWN:
             return []
-        if self._reads_here(runtime):
+        # The files of a link are not known: no module works in it, and a runtime reads it.
+        if self._reads_here(runtime) and not os.path.islink(self.conf_dir):
             files = list(self.files)
         else:
             check_trusted(runtime.conf_dir)

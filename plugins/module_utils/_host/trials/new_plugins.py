@@ -57,11 +57,8 @@ def _refuse_broken(
     broken = {name: why for name, why in failed.items() if not any(name in reasons for reasons in old)}
     if broken:
         each = "; ".join(f"{name}: {why}" for name, why in sorted(broken.items()))
-        raise HostError(
-            f"the new plugins would break networks that work with the old ones, so nothing was installed: {each}",
-            code="rehearsal_failed",
-            networks=sorted(broken),
-        )
+        text = f"the new plugins would break networks that work with the old ones, so nothing was installed: {each}"
+        raise HostError(text, code="rehearsal_failed", networks=sorted(broken))
 
 
 def _rehearse(

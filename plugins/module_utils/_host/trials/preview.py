@@ -47,12 +47,8 @@ def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
 
 
 def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:
-    shared = {
-        place: kernel_object
-        for owner, objects in rehearsed.owned.items()
-        if owner != outcome.key
-        for place, kernel_object in objects.items()
-    }
+    others = [objects for owner, objects in rehearsed.owned.items() if owner != outcome.key]
+    shared = {place: kernel_object for objects in others for place, kernel_object in objects.items()}
     wanted = outcome.wanted
     asked = f"{outcome.config.bytes!r} {wanted.args} {wanted.capability_args}".lower() if outcome.config else ""
     macs = [":".join(plain[place : place + 2] for place in range(0, len(plain), 2)) for plain in rehearsed.macs]

@@ -23,6 +23,7 @@ from ..kernel.sysctls import read_global
 from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
+from ..ranges import ranges_of
 from ..runtimes.asking import NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
@@ -59,6 +60,7 @@ class RuntimeReadiness(NamedTuple):
 
     def row(self) -> Dict[str, Any]:
         answer = self.reported
+        status = [dict(answer.row(), network=network.name, file=network.file.path) for network, answer in self.status]
         return {
             "runtime": self.runtime.name,
             "handler": self.runtime.handler,
@@ -67,9 +69,7 @@ class RuntimeReadiness(NamedTuple):
             "ready": self.ready,
             "unknown": mask_text(self.doubt),
             "reported": answer and dict(answer.row(), message=mask_text(answer.message)),
-            "status": [
-                dict(answer.row(), network=network.name, file=network.file.path) for network, answer in self.status
-            ],
+            "status": status,
         }
 
 
@@ -423,7 +423,7 @@ class NetworkCauses:
         for plugin in self.plugins:
             yield from self._needs(plugin)
         yield from self._conflicts()
-        yield from tool_obstacles(self.plugins, {}, self.binaries.bin_dirs)
+        yield from tool_obstacles(self.plugins, {"portMappings": True}, self.binaries.bin_dirs)
         yield from self._kernel()
         yield from self._addresses()
         yield from self.readiness.other_programs.obstacles_of(self.plugins)
@@ -511,6 +511,13 @@ class NetworkCauses:
             text = "the plugin cannot switch on the forwarding of packets"
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
+        for plugin in filter(forwards, self.plugins):
+            name = bridge_of(plugin) if read_global(f"ipv6/conf/{bridge_of(plugin)}/disable_ipv6") else "default"
+            off = read_global(f"ipv6/conf/{name}/disable_ipv6")
+            if off != "0" and any(part.subnet.version == 6 for part in ranges_of(object_of(plugin, "ipam"))):
+                text = f"the host has IPv6 off, so that {text_of(plugin, 'type')} cannot assign the IPv6 gateway"
+                evidence = f"{_PROC}/ipv6/conf/{name}/disable_ipv6 is {off or 'missing'}"
+                yield obstacle("ipv6_off", text, evidence, "set it to 0, or remove the IPv6 ranges")
         filtered = read_global("bridge/bridge-nf-call-iptables")
         if any(map(bridge_of, self.plugins)) and filtered != "1" and self.readiness.kubelet:
             text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
