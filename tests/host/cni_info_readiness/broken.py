@@ -123,11 +123,6 @@ def other_machine(_host):
     (BIN_DIR / "bridge").write_bytes(text)
 
 
-def empty_plugin(_host):
-    """not_a_program"""
-    (BIN_DIR / "bridge").write_bytes(b"")
-
-
 def no_interpreter(_host):
     """missing_loader"""
     (BIN_DIR / "bridge").write_text("#!/usr/bin/nothing\n")
@@ -138,11 +133,6 @@ def no_loader(_host):
     text = Path("/bin/bash").read_bytes()
     assert LOADER in text
     (BIN_DIR / "bridge").write_bytes(text.replace(LOADER, b"/lib64/no-loader-at-all.so."))
-
-
-def plugin_says_nothing(_host):
-    """plugin_failed"""
-    shutil.copy("/bin/true", BIN_DIR / "bridge")
 
 
 def version_of_the_future(_host):
@@ -341,11 +331,11 @@ REPORTED = [
 FAULTS = [
     *(empty, broken_json, list_in_conf, text_for_a_flag, no_bridge, no_ipam, no_chained_plugin, dangling_link),
     *(directory_of_that_name, no_loopback, loopback_is_not_executable, not_executable, noexec, other_machine),
-    *(empty_plugin, no_interpreter, no_loader, plugin_says_nothing, version_of_the_future, too_new_for_the_runtime),
+    *(no_iptables, no_interpreter, no_loader, ipv6_off, version_of_the_future, too_new_for_the_runtime),
     *(full_second_pool, bad_range, no_range, no_ipam_type, blank_in_the_name, no_master, meta_plugin_first),
     *(two_interfaces, no_firewalld, read_only_state, full_state, leases_in_a_file, no_flannel),
     *(no_kubeconfig, no_dhcp_daemon, no_device),
-    *(*REPORTED, ipv6_off, no_iptables, written_from_elsewhere),
+    *(*REPORTED, written_from_elsewhere),
 ]
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -27,12 +25,6 @@ def as_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     for name in fresh._PROXIES:
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(fresh, "RUNS", tmp_path / "fresh")
-    return tmp_path / "fresh"
 
 
 @pytest.mark.parametrize(
@@ -84,36 +76,3 @@ def test_a_system_that_cannot_be_made_fails_and_the_others_are_tried(tmp_path, m
     status, printed, counts = run_main(tmp_path, monkeypatch, capsys, [], tried)
     assert (status, counts) == (1, {"passed": 6, "failed": 1, "skipped": []})
     assert printed.err == "no mirror\n"
-
-
-def a_run():
-    return machine.run_directory(fresh.RUNS, fresh._remove)
-
-
-@pytest.mark.parametrize("end", [None, SystemExit, KeyboardInterrupt])
-def test_a_system_is_removed_however_its_run_ends(runs, end):
-    with pytest.raises(end or ZeroDivisionError), a_run() as directory:
-        (directory / "root" / "etc").mkdir(parents=True)
-        assert list(runs.iterdir()) == [directory]
-        raise end or ZeroDivisionError
-    assert list(runs.iterdir()) == []
-
-
-@pytest.mark.parametrize("number", fresh.ENDS)
-def test_a_signal_ends_the_run_and_removes_the_system(runs, monkeypatch, number):
-    def tried(suite, user, commands):
-        with a_run():
-            os.kill(os.getpid(), number)
-            time.sleep(30)
-            yield Outcome(suite, user, "demo")
-
-    monkeypatch.setattr(fresh, "try_suite", tried)
-    before = {end: signal.getsignal(end) for end in fresh.ENDS}
-    try:
-        with pytest.raises(SystemExit) as caught:
-            fresh.main(runs / "results", [])
-        assert {signal.getsignal(end) for end in fresh.ENDS} == {signal.SIG_IGN}
-    finally:
-        for end, handler in before.items():
-            signal.signal(end, handler)
-    assert caught.value.code == 128 + number and list(runs.iterdir()) == []

@@ -161,11 +161,7 @@ class Verbs:
         return None
 
     def add(
-        self,
-        given: Attached,
-        force: bool,
-        recording: Optional[AddWatch] = None,
-        moved: Optional[MoveRoutes] = None,
+        self, given: Attached, force: bool, recording: Optional[AddWatch] = None, moved: Optional[MoveRoutes] = None
     ) -> Added:
         """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
 
@@ -185,12 +181,7 @@ class Verbs:
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
 
     def _add(
-        self,
-        given: Attached,
-        container: Netns,
-        force: bool,
-        recording: Optional[AddWatch],
-        moved: Optional[MoveRoutes],
+        self, given: Attached, container: Netns, force: bool, recording: Optional[AddWatch], moved: Optional[MoveRoutes]
     ) -> Added:
         key = given.key
         before = container.inspect((key.ifname,))

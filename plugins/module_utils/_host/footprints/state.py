@@ -14,17 +14,7 @@ from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
-from ..kernel.objects import (
-    CONF6,
-    OF_INTERFACES,
-    ROUTE,
-    KernelObject,
-    ObjectKey,
-    State,
-    device_of,
-    read_objects,
-    read_ways,
-)
+from ..kernel.objects import CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_ways
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
 from ..netlink import MAIN_TABLE, UNICAST
@@ -126,14 +116,13 @@ def read_spaces(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[
     """
     names = sorted({name for path in wanted if path != HOST for name in sysctls_of(wanted[path])})
     visited = [namespace for namespace in namespaces if namespace.path in wanted]
-    spaces = visit(visited, lambda: read_ways({**read_objects(), **read_globals(names)}))
+    spaces = visit(visited, lambda: {**read_ways(), **read_globals(names)})
     if HOST not in wanted:
         return Reading(spaces)
     keys = list(wanted[HOST])
     stores = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE)
-    state = {**read_objects(), **read_globals(sysctls_of(keys)), **read_stores(stores)}
     inside = {str(key[2]) for path in wanted if path != HOST for key in wanted[path] if key[0] == "addr"}
-    spaces[HOST] = read_ways(state, inside)
+    spaces[HOST] = {**read_ways(inside), **read_globals(sysctls_of(keys)), **read_stores(stores)}
     return Reading(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
 
 
@@ -417,9 +406,6 @@ def _end_and_device(reading: Reading, netns: str, ifname: Union[str, int]) -> Tu
 
 def _is_routed(host: State, address: str, device: str) -> bool:
     """Tell whether the main table has a route to an address on *device* itself."""
-    for key, route in host.items():
-        if key[:3:2] == ("route", MAIN_TABLE) and key[7] == device and not route.value["gw"]:
-            target, _slash, length = str(key[3]).rpartition("/")
-            if target == address or is_in(address, target, int(length)):
-                return True
-    return False
+    direct = (key for key, route in host.items() if key[:3:2] == ("route", MAIN_TABLE) and not route.value["gw"])
+    subnets = (str(key[3]).rpartition("/") for key in direct if key[7] == device)
+    return any(target == address or is_in(address, target, int(length)) for target, _slash, length in subnets)

@@ -16,8 +16,7 @@ counters, timers, learned entries, link-local addresses.
 | neigh | neigh, name, address, whether it is a proxy entry |
 | fdb | fdb, name, MAC, VLAN ID |
 | qdisc, class, filter | kind, name, parent, handle |
-
-No object but an answer: ``(way, address)``, see read_ways.
+| way (an answer, see read_ways) | way, address |
 """
 
 from __future__ import annotations
@@ -127,18 +126,18 @@ def read_objects() -> State:
         return _Reading(dumps).state
 
 
-def read_ways(state: State, asked: Iterable[str] = ()) -> State:
-    """Return *state* of this thread's namespace with where the kernel sends packets to *asked* and to its gateways.
+def read_ways(asked: Iterable[str] = ()) -> State:
+    """Return the same, and where the kernel sends packets to *asked* and to its gateways. Raises as read_objects.
 
     That is the name of an interface, "local", or why it does not send them, as ip-route(8) calls it; "" if unknown.
     """
+    state = read_objects()
     names = {link.ifindex: str(key[1]) for key, link in state.items() if key[0] == "link"}
     gateways = {route.value["gw"] for key, route in state.items() if key[0] == "route"}
     with Dumps() as dumps:
-        for address in {*asked, *gateways}:
-            # A link-local address is on every interface.
-            if address and not address.startswith("fe80:"):
-                state["way", address] = KernelObject(_way(dumps, names, address))
+        # A link-local address is on every interface.
+        for address in [text for text in {*asked, *gateways} if text and not text.startswith("fe80:")]:
+            state["way", address] = KernelObject(_way(dumps, names, address))
     return state
 
 
@@ -146,8 +145,8 @@ def _way(dumps: Dumps, names: Mapping[int, str], address: str) -> str:
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         raw = socket.inet_pton(family, address)
-        asked = ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0) + pack_attribute(1, raw)
-        answer = dumps.ask(*_ROUTES, asked)
+        head = ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0)
+        answer = dumps.ask(*_ROUTES, head + pack_attribute(1, raw))
     except OSError as error:
         return _REFUSED.get(error.errno or 0, "")
     if ROUTE.unpack_from(answer)[7] == _LOCAL:

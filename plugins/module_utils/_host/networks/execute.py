@@ -70,13 +70,7 @@ class ConfSteps:
         self._step("make_directory", self.conf_dir, "does not exist", (None, {"mode": "0755"}), action)
 
     def put(
-        self,
-        name: str,
-        network: str,
-        before: Optional[bytes],
-        after: bytes,
-        replaces: bool,
-        users: str = "",
+        self, name: str, network: str, before: Optional[bytes], after: bytes, replaces: bool, users: str = ""
     ) -> None:
         """Write a managed file; *replaces*: a file is expected to be there, with whatever content.
 
@@ -167,13 +161,7 @@ class ConfSteps:
         self._step("remove", path, reason, states, action, change=ReadChange(name))
 
     def put_drop_in(
-        self,
-        network: str,
-        name: str,
-        conflist: str,
-        before: Optional[bytes],
-        after: bytes,
-        users: str,
+        self, network: str, name: str, conflist: str, before: Optional[bytes], after: bytes, users: str
     ) -> None:
         """Write a drop-in of *network*, whose file is *conflist*; *before* is the present content, None for none.
 
@@ -290,13 +278,7 @@ class ConfSteps:
         self._step("restore", path, reason, states, action, change=ReadChange(fills=name))
 
     def restore_original(
-        self,
-        name: str,
-        current: str,
-        original: Dict[str, Any],
-        texts: Tuple[bytes, bytes],
-        restored: bool,
-        users: str,
+        self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], restored: bool, users: str
     ) -> None:
         """Restore a kept original to *name* and remove the managed file *current*, which may be the same or set aside.
 

@@ -20,23 +20,17 @@ def own():
 
 
 @pytest.fixture
-def blue(tmp_path):
+def blue(tmp_path, request):
     """The path of a network namespace."""
-    path = tmp_path / "blue"
+    path = tmp_path / request.fixturename
     path.touch()
     subprocess.run(["unshare", f"--net={path}", "true"], check=True)
     yield str(path)
     subprocess.run(["umount", path], check=True)
 
 
-@pytest.fixture
-def host(tmp_path):
-    """Another one, which stands for the host's."""
-    path = tmp_path / "host"
-    path.touch()
-    subprocess.run(["unshare", f"--net={path}", "true"], check=True)
-    yield str(path)
-    subprocess.run(["umount", path], check=True)
+# Another one, which stands for the host's.
+host = blue
 
 
 @pytest.fixture

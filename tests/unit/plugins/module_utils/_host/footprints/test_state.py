@@ -182,13 +182,6 @@ def test_a_route_that_others_have_added_is_not_the_one_that_the_add_removed(prot
     assert len(found({DEFAULT: there}, footprint).differences) == same
 
 
-def test_a_default_route_with_a_lower_metric_is_drift():
-    worse = ("route", 2, 254, "default/0", 0, 7, 1, "eth0")
-    footprint = Footprint(inside={worse: route("10.88.0.1")})
-    better = ("route", 2, 254, "default/0", 0, 3, 1, "eth1")
-    assert [one.key for one in found({worse: route("10.88.0.1"), better: route()}, footprint).differences] == [better]
-
-
 def test_an_address_without_a_subnet_has_no_neighbours():
     footprint = Footprint(inside={("addr", "eth0", "10.88.0.2", 32): address()})
     state = {("addr", "eth0", "10.88.0.2", 32): address(), ("addr", "eth0", "10.88.0.3", 32): address()}
