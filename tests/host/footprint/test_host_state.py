@@ -373,13 +373,13 @@ def test_the_default_routing_rules_of_a_container_are_put_back(attached, generat
 def test_a_port_forwards(attached, generation):
     site = attached("bridge", generation=generation)
     (end,) = [name for name in links() if name.startswith("veth")]
-    for state in ("0", "1"):
-        sh(f"bridge link set dev {end} state {state}")
-        repair(site, targets_of(*site.containers), [f"other settings as a port of {BRIDGE_NAME}"])
-        assert "state forwarding" in sh(f"bridge link show dev {end}")
-    # A spanning tree decides by itself, and lets it listen first.
-    sh(f"ip link set {BRIDGE_NAME} type bridge stp_state 1")
-    assert "as a port of" not in " ".join(site.run(check_mode=True)["warnings"])
+    sh(f"bridge link set dev {end} state 0")
+    repair(site, targets_of(*site.containers), [f"other settings as a port of {BRIDGE_NAME}"])
+    assert "state forwarding" in sh(f"bridge link show dev {end}")
+    # With a spanning tree, and for some time after it, a port listens and learns first.
+    for stp in (1, 0):
+        sh(f"ip link set {BRIDGE_NAME} type bridge stp_state {stp}")
+        assert "as a port of" not in str(site.run(check_mode=True))
 
 
 # ---- what attachments share

@@ -140,10 +140,9 @@ def put_link(place: Place, key: ObjectKey, wanted: KernelObject, now: Optional[M
         return
     if value["genmode"] != present.get("genmode", value["genmode"]):
         write_interface(CONF6, name, "addr_gen_mode", value["genmode"])
-    port = present.get("port"), present.get("master")
-    if value["port"] and (value["port"], value["master"]) != port:
-        forwards = {1: FORWARDING} if "1" in present.get("port", {}) else {}
-        settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT, forwards)
+    port, master = present.get("port", {}), present.get("master")
+    if value["port"] and (value["port"], value["master"]) != (port, master):
+        settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT, {1: FORWARDING} if "1" in port else {})
         body = pack_nested(18, pack_attribute(4, b"bridge\0"), pack_nested(5, settings))
         place.dumps.change(_NEW_LINK, LINK.pack(0, 0, place.indexes[name], 0, 0) + body)
 

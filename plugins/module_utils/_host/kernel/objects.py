@@ -54,8 +54,8 @@ _LINK_NUMBERS = {4: "mtu", 13: "txqlen", 27: "group"}
 # Timers, IDs and learned entries (include/uapi/linux/if_link.h, IFLA_BR_* and IFLA_BRPORT_*).
 _VOLATILE_BRIDGE = frozenset((*range(10, 20), 21, 47, 48))
 VOLATILE_PORT = frozenset((1, 3, *range(13, 25), 26, 35, 36, 38, 41))
-# IF_OPER_UP, BR_STATEFORWARDING, and the bridge's setting for a spanning tree.
-_OPERATIONAL, FORWARDING, _STP = b"\6", b"\3", "5"
+# IF_OPER_UP, BR_STATE_DISABLED, BR_STATE_FORWARDING, and IFLA_BR_STP_STATE off.
+_OPERATIONAL, _DISABLED, FORWARDING, _NO_STP = b"\6", b"\0", b"\3", "00000000"
 # Counts of a macvlan's addresses.
 _VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
 # The MTU in the IPv6 sysctls follows the link's.
@@ -145,8 +145,7 @@ def _way(dumps: Dumps, names: Mapping[int, str], address: str) -> str:
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         raw = socket.inet_pton(family, address)
-        head = ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0)
-        answer = dumps.ask(*_ROUTES, head + pack_attribute(1, raw))
+        answer = dumps.ask(*_ROUTES, ROUTE.pack(family, 8 * len(raw), 0, 0, 0, 0, 0, 0, 0) + pack_attribute(1, raw))
     except OSError as error:
         return _REFUSED.get(error.errno or 0, "")
     if ROUTE.unpack_from(answer)[7] == _LOCAL:
@@ -204,15 +203,17 @@ class _Reading:
             self.state[CONF6, name] = KernelObject(six, b"", index)
         if bridges:
             self._read_vlans()
-            self._note_blocked()
+            self._note_disabled()
 
-    def _note_blocked(self) -> None:
-        """Note the state of ports that were told not to forward: without STP, all that are up forward."""
-        for link in [link for key, link in self.state.items() if key[0] == "link" and link.value["master"]]:
-            parts, bridge = attributes_in(link.raw, LINK.size), self.state["link", link.value["master"]].value
-            state = attributes_in(attributes_in(parts.get(18, b"")).get(5, b"")).get(1, FORWARDING)
-            if parts.get(16) == _OPERATIONAL and not int(bridge["data"].get(_STP, "0"), 16) and state != FORWARDING:
-                link.value["port"]["1"] = state.hex()
+    def _note_disabled(self) -> None:
+        """Note which ports were told not to forward: without a spanning tree, those that are up do so at last."""
+        links = [(key[1], link.value, link.raw) for key, link in self.state.items() if key[0] == "link"]
+        bridges = ((name, link["flags"] & UP, link["data"]) for name, link, _raw in links if link["kind"] == "bridge")
+        plain = {name for name, up, data in bridges if up and data.get("5") == _NO_STP}
+        for _name, port, raw in (entry for entry in links if entry[1]["master"] in plain):
+            parts = attributes_in(raw, LINK.size)
+            if (parts.get(16), attributes_in(attributes_in(parts[18])[5]).get(1)) == (_OPERATIONAL, _DISABLED):
+                port["port"]["1"] = _DISABLED.hex()
 
     def _read_vlans(self) -> None:
         for raw in self._dumps.dump(*_LINKS, _link_request(socket.AF_BRIDGE)):
