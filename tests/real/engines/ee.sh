@@ -48,8 +48,9 @@ by_navigator() {
 install_podman() {
   # podman refuses to start without it.
   mkdir -p /opt/cni/bin
-  # Its Python has what the file imports.
-  "$(dirname "$navigator")/python" "$here/../runtimes/installed.py" install "$runtimes"
+  # Its Python has what the file imports from elsewhere; the rest is in the directory of collections.
+  PYTHONPATH=$(realpath "$here/../../../../../..") \
+    "$(dirname "$navigator")/python" "$here/../runtimes/installed.py" install "$runtimes"
   mkdir "$work/bin"
   printf '#!/bin/sh\nexec /usr/bin/podman --storage-driver %s --root %s/storage --runroot %s/runroot "$@"\n' \
     "$(cat "$work/driver")" "$work" "$work" >"$work/bin/podman"
