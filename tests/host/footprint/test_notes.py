@@ -105,7 +105,9 @@ def test_notes_of_what_cannot_be_rehearsed(attached):
         result = site.run()
         assert not result["changed"]
         assert "because the plugin" in damaged_warnings(result)[0]
-    sh("ip -n pwf-ctr route delete default")
+    sh("ip -n pwf-ctr rule add prohibit pref 9")
+    assert "the way to 10.88.0.1 is prohibit, want eth0" in " ".join(site.run(on_drift="repair")["warnings"])
+    sh("ip -n pwf-ctr rule delete pref 9; ip -n pwf-ctr route delete default")
     assert any("drifted" in text for text in site.run(check_mode=True)["warnings"])
     result = site.run(on_drift="repair")
     assert [step["class"] for step in result["actions"]] == ["disruptive"]

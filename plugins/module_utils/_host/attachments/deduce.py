@@ -2,7 +2,7 @@
 """The objects that the result of an ADD implies, for attachments of which nothing else is known.
 
 Their values have only the members that are known: interfaces are up and have a MTU and MAC, addresses and routes exist.
-A route has the metric and device of the present one that leads there.
+A route has the metric, device and gateway of the present one that leads there.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Deduction:
         value = {"gw": written(gateway)} if gateway else {}
         for key, present in self._present.items():
             if key[:4] == ("route", family, MAIN_TABLE, destination) and value.items() <= present.value.items():
-                yield key, value
+                yield key, {"gw": present.value["gw"]}
                 return
         yield ("route", family, MAIN_TABLE, destination, 0, _USUAL_METRIC[family], UNICAST, self._ifname), value
 

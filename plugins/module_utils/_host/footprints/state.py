@@ -75,12 +75,11 @@ class Reading:
         kind = key[0]
         if kind in IN_FIREWALL:
             return self._in_firewall(key)
-        objects = self.spaces.get(space, {})
         if kind in OF_INTERFACES:
-            values = objects.get(key[:2])
+            values = self.kernel_object(space, key[:2])
             place = sysctl_place(str(kind), str(key[2]))
             return values.value[place] if values is not None and place < len(values.value) else None
-        present = objects.get(key)
+        present = self.kernel_object(space, key)
         return None if present is None else present.value
 
     def leave_out(self, keys: Iterable[ObjectKey]) -> None:
@@ -240,7 +239,7 @@ def note_order(reading: Reading, order: Mapping[ObjectKey, Sequence[str]], footp
 def compare(reading: Reading, drift: Drift) -> None:
     """Note in *drift* how the present state differs from its footprint.
 
-    Of what is only deduced, nobody knows what is missing in it, so nothing counts as added by others.
+    Of what is only deduced, nobody knows what is missing in it, so no object counts as added by others.
     """
     netns, footprint = drift.netns, drift.footprint
     differences = list(_differences(reading, HOST, footprint.host))
@@ -248,10 +247,11 @@ def compare(reading: Reading, drift: Drift) -> None:
         differences += _differences(reading, netns, footprint.inside)
         switched = {key[1]: reading.switched[key[1:3]] for key in footprint.host if key[1:3] in reading.switched}
         differences += [Difference(HOST, (SWITCH, was), was, now) for was, now in switched.items()]
+        differences += _astray(reading, netns, footprint)
         if drift.source != DEDUCED:
             differences += _added_rules(reading, footprint)
             differences += _harmful(reading, netns, footprint.inside, default_routes=True)
-            differences += [*_astray(reading, netns, footprint), *_misled(reading, netns, footprint)]
+            differences += _misled(reading, netns, footprint)
     drift.differences = [*differences, *_harmful(reading, HOST, footprint.host, default_routes=False)]
     if drift.lost:
         # Imported late: needed only if something has drifted.
@@ -362,14 +362,14 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
 def _astray(reading: Reading, netns: str, footprint: Footprint) -> Iterator[Difference]:
     """Yield where packets of a container go another way than the interfaces with a route there; see read_ways."""
     host, present, inside = reading.spaces[HOST], reading.spaces[netns], footprint.inside
-    routes = [(key, wanted.value) for key, wanted in inside.items() if key[:3:2] == ("route", MAIN_TABLE)]
-    for gateway, ifname in {(str(value["gw"]), str(key[7])): None for key, value in routes if value is not None}:
+    routes = [(wanted.value, str(key[7])) for key, wanted in inside.items() if key[:3:2] == ("route", MAIN_TABLE)]
+    for gateway, ifname in {(str(value.get("gw", "")), name): None for value, name in routes if value}:
         way = reading.value(netns, ("way", gateway))
         # Two interfaces may have the same subnet.
         near = any(key[:2] == ("addr", way) and is_in(gateway, str(key[2]), int(key[3])) for key in present)
         if way and way != ifname and not near:
             yield Difference(netns, ("way", gateway), ifname, way, True)
-    for name, address in (key[1:3] for key, wanted in inside.items() if key[0] == "addr" and wanted.value):
+    for name, address in (key[1:3] for key, wanted in inside.items() if key[0] == "addr" and wanted.value is not None):
         way, device = reading.value(HOST, ("way", address)), _end_and_device(reading, netns, name)[1]
         astray = way and way != device and device and _is_routed(host, str(address), device)
         if name != "lo" and (way == "local" or astray):

@@ -22,6 +22,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds i
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, Rule, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST, phrases_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import DEDUCED, Drift, Reading, compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
     DEFAULT,
@@ -45,11 +46,12 @@ RESULT = {
     ],
     "routes": [{"dst": "0.0.0.0/0"}, {"dst": "10.9.8.7/16", "gw": "10.1.0.9"}],
 }
+HOST_END = ("link", "veth1")
+LINK, FOUR, SIX = ("link", "eth0"), ("addr", "eth0", "10.1.0.2", 24), ("addr", "eth0", "fd00::2", 64)
 HOST_STATE = {
     ("link", "cni0"): link(2, kind="bridge", mac="0a0000000099"),
-    ("link", "veth1"): link(3, (7, True), mac="0a0000000098", mtu=1450, master="cni0"),
+    HOST_END: link(3, (7, True), mac="0a0000000098", mtu=1450, master="cni0"),
 }
-LINK, FOUR, SIX = ("link", "eth0"), ("addr", "eth0", "10.1.0.2", 24), ("addr", "eth0", "fd00::2", 64)
 SECOND = ("route", 2, 254, "10.9.0.0/16", 0, 7, 1, "eth0")
 INSIDE = {
     LINK: link(7, (3, True), mac="0a0000000003", mtu=1450),
@@ -106,28 +108,23 @@ def test_nothing_has_changed():
             {SECOND: None, ("route", 2, 100, *SECOND[3:]): route("10.1.0.9")},
             "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone",
         ),
-        ({("link", "veth1"): None}, {}, "the host's interface veth1 is gone"),
+        ({HOST_END: None}, {}, "the host's interface veth1 is gone"),
         ({("link", "cni0"): None}, {}, "the host's interface cni0 is gone"),
+        ({HOST_END: link(3, (7, True), mtu=1450, master="cni0", flags=0)}, {}, "the host's interface veth1 is down"),
         (
-            {("link", "veth1"): link(3, (7, True), mtu=1450, master="cni0", flags=0)},
-            {},
-            "the host's interface veth1 is down",
-        ),
-        (
-            {("link", "veth1"): link(3, (7, True), master="cni0")},
+            {HOST_END: link(3, (7, True), master="cni0")},
             {},
             "the host's interface veth1 has the MTU 1500 instead of 1450",
         ),
+        ({HOST_END: link(3, (7, True), mtu=1450)}, {}, "the host's interface veth1 is no longer a port of cni0"),
         (
-            {("link", "veth1"): link(3, (7, True), mtu=1450)},
-            {},
-            "the host's interface veth1 is no longer a port of cni0",
-        ),
-        (
-            {("link", "veth1"): link(3, (7, True), mtu=1450, master="br1")},
+            {HOST_END: link(3, (7, True), mtu=1450, master="br1")},
             {},
             "the host's interface veth1 is a port of br1 instead of cni0",
         ),
+        # The route has no gateway in the result.
+        ({}, {("way", "10.1.0.1"): KernelObject("prohibit")}, "the way to 10.1.0.1 is prohibit, want eth0"),
+        ({("way", "10.1.0.2"): KernelObject("local")}, {}, "the host's way to 10.1.0.2 is local, want cni0"),
         # What was on an interface is gone with it.
         ({}, dict.fromkeys(INSIDE), "the interface eth0 is gone"),
     ],
