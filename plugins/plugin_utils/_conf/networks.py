@@ -18,8 +18,7 @@ from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, Finding, errors_of
 from ..remedies import unsupported
 from .positions import UNKNOWN, DataPositions
-from .render import parse, render
-from .source import DataSource, TextSource, Unreadable
+from .source import DataSource, TextSource, Unreadable, parse, render
 from .syntax import name_findings, shown
 from .validate import Checked, Source
 

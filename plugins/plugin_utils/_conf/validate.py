@@ -15,9 +15,8 @@ from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .fault import Fault
 from .positions import UNKNOWN, text_of
-from .render import render
 from .schema import schema_findings
-from .source import DataSource, TextSource, Unreadable
+from .source import DataSource, TextSource, Unreadable, render
 from .syntax import REFUSED, list_findings, member, name_findings
 from .templates import HIDDEN
 
