@@ -123,7 +123,11 @@ def test_the_default_route_moves(host, pod, web, networks, write_network, cache)
     assert [status.get("gateway") for status in statuses] == [["<nil>"], ["10.70.0.1"]]
     # Without the request, the routes are as the plugins made them, and nothing else has changed.
     before = sh("ip -n pwa-web -oneline link")
-    pod(web("storage"), {"eth0 pwademo": "rerouted", "net1 pwastorage": "rerouted"})
+    results = pod(web("storage"), {"eth0 pwademo": "rerouted", "net1 pwastorage": "rerouted"})
+    assert [(part["before"], part["after"]) for part in results.run["diff"]] == [
+        ({"default_route": ["10.70.0.1"]}, {"default_route": []}),
+        ({"default_routes_of_another_network": ["IPv4"]}, {"default_routes_of_another_network": []}),
+    ]
     assert (routes(), routes("-6")) == ({("eth0", "10.66.0.1")}, six)
     assert sorted(dst for dst, _gateway in told("pwademo-web-eth0")) == ["0.0.0.0/0", "::/0"]
     assert told("pwastorage-web-net1") == []

@@ -6,6 +6,7 @@ import hashlib
 import multiprocessing
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,18 +43,15 @@ def test_it_is_fetched_once_for_all_processes(fetched):
     for process in processes:
         process.join()
     path = archive_cache.obtain("https://h/a", SUM)
-    with open(path, "rb") as stream:
-        assert stream.read() == BODY
+    assert Path(path).read_bytes() == BODY
     assert fetched.read_text() == "https://h/a\n"
 
 
 def test_a_damaged_copy_is_fetched_again(fetched):
     path = archive_cache.obtain("https://h/a", SUM)
-    with open(path, "wb") as stream:
-        stream.write(b"damaged")
+    Path(path).write_bytes(b"damaged")
     archive_cache.obtain("https://h/a", SUM)
-    with open(path, "rb") as stream:
-        assert stream.read() == BODY
+    assert Path(path).read_bytes() == BODY
 
 
 def test_a_wrong_checksum_leaves_nothing(fetched):

@@ -9,6 +9,7 @@ import signal
 import stat
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -48,8 +49,7 @@ def test_a_written_file_has_content_mode_and_no_company(directory, monkeypatch, 
     files.write(directory, "10-a.conflist", b"one", MINE)
     files.write(directory, "10-a.conflist", b"two", MINE)
     path = os.path.join(directory.path, "10-a.conflist")
-    with open(path, "rb") as stream:
-        assert stream.read() == b"two"
+    assert Path(path).read_bytes() == b"two"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o640
     assert os.listdir(directory.path) == ["10-a.conflist"]
 
@@ -101,8 +101,7 @@ def test_a_failed_rename_leaves_the_old_file_and_no_temporary_one(directory, mon
     with pytest.raises(HostError, match="Input/output error"):
         files.write(directory, "a.conflist", b"new", MINE)
     assert os.listdir(directory.path) == ["a.conflist"]
-    with open(os.path.join(directory.path, "a.conflist"), "rb") as stream:
-        assert stream.read() == b"old"
+    assert Path(directory.path, "a.conflist").read_bytes() == b"old"
 
 
 def test_a_link_is_replaced_and_its_target_left_alone(directory, tmp_path):
@@ -192,8 +191,7 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
         threading.Event().wait(0.002 + attempt * 0.0003)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        with open(path, "rb") as stream:
-            assert stream.read() in bodies
+        assert Path(path).read_bytes() in bodies
         assert not [
             name for name in os.listdir(directory.path) if name != "a.conflist" and name.endswith(CNI_EXTENSIONS)
         ]
@@ -282,8 +280,7 @@ def test_a_file_system_without_nameless_files_may_say_so_late(directory, monkeyp
 
     monkeypatch.setattr(os, "link", refuse)
     files.write(directory, "10-a.conflist", b"one", MINE)
-    with open(os.path.join(directory.path, "10-a.conflist"), "rb") as stream:
-        assert stream.read() == b"one"
+    assert Path(directory.path, "10-a.conflist").read_bytes() == b"one"
     assert os.listdir(directory.path) == ["10-a.conflist"]
 
 
@@ -305,8 +302,7 @@ def test_a_write_in_parts(directory, monkeypatch):
     real_write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: real_write(fd, bytes(data[:2])))
     files.write(directory, "10-a.conflist", b"12345", MINE)
-    with open(os.path.join(directory.path, "10-a.conflist"), "rb") as stream:
-        assert stream.read() == b"12345"
+    assert Path(directory.path, "10-a.conflist").read_bytes() == b"12345"
 
 
 def test_a_staged_file_that_cannot_be_published(directory):

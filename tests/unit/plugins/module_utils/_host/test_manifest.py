@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +40,7 @@ def test_what_is_saved_is_read_again_and_private(state):
 def test_a_damaged_manifest_is_not_overwritten_but_named(state, text):
     os.mkdir(state, 0o700)
     path = os.path.join(state, "manifest.json")
-    with open(path, "w") as stream:
-        stream.write(text)
+    Path(path).write_text(text)
     with pytest.raises(HostError) as caught:
         Manifest(state)
     assert caught.value.code == "manifest_damaged"
@@ -49,8 +49,7 @@ def test_a_damaged_manifest_is_not_overwritten_but_named(state, text):
 
 def test_a_manifest_of_a_later_release_is_refused(state):
     os.mkdir(state, 0o700)
-    with open(os.path.join(state, "manifest.json"), "w") as stream:
-        json.dump({"version": 2, "networks": {}, "binaries": {}, "archives": {}}, stream)
+    Path(state, "manifest.json").write_text(json.dumps({"version": 2, "networks": {}, "binaries": {}, "archives": {}}))
     with pytest.raises(HostError) as caught:
         Manifest(state)
     assert caught.value.code == "manifest_version"
@@ -106,8 +105,7 @@ def test_a_damaged_kept_file_is_not_restored(state, tmp_path):
     original.write_bytes(b"good")
     manifest = Manifest(state)
     digest = manifest.keep(str(original))["sha256"]
-    with open(os.path.join(state, "objects", digest), "wb") as stream:
-        stream.write(b"evil")
+    Path(state, "objects", digest).write_bytes(b"evil")
     with pytest.raises(HostError, match="is damaged"):
         manifest.kept(digest)
 
@@ -161,8 +159,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
     os.makedirs(os.path.join(state, "objects"), 0o700)
     damaged = 0
     for place, value in [("", sound), *shapes(sound)]:
-        with open(os.path.join(state, "manifest.json"), "w") as stream:
-            json.dump(value, stream)
+        Path(state, "manifest.json").write_text(json.dumps(value))
         try:
             manifest = Manifest(state)
         except HostError as error:
@@ -188,8 +185,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
 @pytest.mark.parametrize("text", [b"[" * 100000, b"\xff", b"null", b"1e999", b'{"version": 1e999}', b"9" * 5000])
 def test_a_manifest_that_nests_too_deeply_or_is_no_utf8_is_damaged(state, text):
     os.makedirs(state, 0o700)
-    with open(os.path.join(state, "manifest.json"), "wb") as stream:
-        stream.write(text)
+    Path(state, "manifest.json").write_bytes(text)
     with pytest.raises(HostError) as caught:
         Manifest(state)
     assert caught.value.code in ("manifest_damaged", "manifest_version")

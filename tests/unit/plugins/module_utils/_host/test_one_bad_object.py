@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -44,8 +45,7 @@ def spoil(path, how):
     elif os.path.lexists(path):
         os.unlink(path)
     if how == "garbage":
-        with open(path, "w") as stream:
-            stream.write("no binary")
+        Path(path).write_text("no binary")
     elif how == "dangling link":
         os.symlink("/nowhere", path)
     elif how == "directory":
@@ -263,8 +263,7 @@ def test_a_broken_conflist_of_ours_is_a_step_of_cni_conf_and_no_error(managed, t
     host.network("other", plugins=[MAIN])
     entries = [web(), web(network="other", ifname="eth1"), web(network="never", ifname="eth2")]
     host.run(*entries[:2])
-    with open(os.path.join(host.conf_dir, "10-demo.conflist"), "w") as stream:
-        stream.write(text)
+    Path(host.conf_dir, "10-demo.conflist").write_text(text)
     host.addresses.clear()
     plan = host.check(*entries, on_drift="repair")
     assert actions(plan) == ["repaired", "repaired", "added"]
@@ -276,10 +275,8 @@ def test_a_broken_conflist_of_ours_is_a_step_of_cni_conf_and_no_error(managed, t
 
 def test_a_broken_conflist_of_others_only_concerns_networks_that_no_file_has(managed):
     host = managed
-    with open(os.path.join(host.conf_dir, "05-theirs.conflist"), "w") as stream:
-        stream.write("{")
-    with open(os.path.join(host.conf_dir, "20-broken.conflist"), "w") as stream:
-        stream.write("{")
+    Path(host.conf_dir, "05-theirs.conflist").write_text("{")
+    Path(host.conf_dir, "20-broken.conflist").write_text("{")
     plan = host.check(web(), web(network="never", ifname="eth1"), web(network="broken", ifname="eth2"))
     assert actions(plan) == ["added", "failed", "failed"]
     for outcome, file in zip(plan.outcomes[1:], ("05-theirs", "20-broken")):
@@ -289,10 +286,8 @@ def test_a_broken_conflist_of_others_only_concerns_networks_that_no_file_has(man
 
 def test_a_damaged_manifest_does_not_stop_attachments(managed):
     host = managed
-    with open(os.path.join(host.state, "manifest.json"), "w") as stream:
-        stream.write("{")
-    with open(os.path.join(host.conf_dir, "05-theirs.conflist"), "w") as stream:
-        stream.write("{")
+    Path(host.state, "manifest.json").write_text("{")
+    Path(host.conf_dir, "05-theirs.conflist").write_text("{")
     assert actions(host.run(web(), web(network="never", ifname="eth1"))) == ["added", "failed"]
 
 

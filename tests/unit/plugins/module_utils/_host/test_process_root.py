@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 
 import pytest
 
@@ -78,11 +79,11 @@ def test_only_small_files_are_read(root, path, largest):
         root.read(path, largest)
 
 
-def test_the_root_of_a_process():
+def test_the_root_of_a_process(root):
     descriptor = open_root(Process(os.getpid()))
-    try:
-        assert os.path.samestat(os.fstat(descriptor), os.stat("/"))
-    finally:
-        os.close(descriptor)
-    with pytest.raises(OSError):
-        open_root(Process(2**22 + 1))
+    assert os.path.samestat(os.fstat(descriptor), os.stat("/"))
+    os.close(descriptor)
+    with subprocess.Popen("cat", stdin=subprocess.PIPE, preexec_fn=lambda: os.setuid(65534)) as users:
+        for pid in (users.pid, 2**22 + 1):
+            with pytest.raises(OSError):
+                open_root(Process(pid))

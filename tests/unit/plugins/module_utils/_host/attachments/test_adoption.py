@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -25,8 +26,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 
 
 def entry(attach_host):
-    with open(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")) as stream:
-        return json.load(stream)
+    return json.loads(Path(attach_host.cache_dir, "results", "demo-web-eth0").read_text())
 
 
 def lose(attach_host, how):
@@ -38,8 +38,7 @@ def lose(attach_host, how):
     if how == "directory":
         os.mkdir(path)
     elif how != "gone":
-        with open(path, "w") as stream:
-            stream.write(how)
+        Path(path).write_text(how)
 
 
 def test_a_lost_entry_is_used_to_detach(attach_host):
@@ -120,8 +119,7 @@ def test_a_record_without_the_entry_is_no_reason_to_run_del(attach_host):
     path = os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0")
     record = json.loads(attach_host.record("demo-web-eth0"))
     for name in ("config", "args"):
-        with open(path, "w") as stream:
-            json.dump({key: value for key, value in record.items() if key != name}, stream)
+        Path(path).write_text(json.dumps({key: value for key, value in record.items() if key != name}))
         plan = attach_host.run(web())
         assert plan.outcomes[0].error["code"] == "ifname_in_use"
         assert attach_host.calls == []

@@ -46,20 +46,22 @@ RESULT = {
     ],
     "routes": [{"dst": "0.0.0.0/0"}, {"dst": "10.9.8.7/16", "gw": "10.1.0.9"}],
 }
-HOST_END = ("link", "veth1")
 LINK, FOUR, SIX = ("link", "eth0"), ("addr", "eth0", "10.1.0.2", 24), ("addr", "eth0", "fd00::2", 64)
-HOST_STATE = {
-    ("link", "cni0"): link(2, kind="bridge", mac="0a0000000099"),
-    HOST_END: link(3, (7, True), mac="0a0000000098", mtu=1450, master="cni0"),
-}
 SECOND = ("route", 2, 254, "10.9.0.0/16", 0, 7, 1, "eth0")
-INSIDE = {
-    LINK: link(7, (3, True), mac="0a0000000003", mtu=1450),
-    FOUR: address(),
-    SIX: address(),
-    DEFAULT: route("10.1.0.1"),
-    SECOND: route("10.1.0.9"),
-}
+SECOND_GONE = "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone"
+BRIDGE, PORT, WAY = ("link", "cni0"), ("link", "veth1"), ("way", "10.1.0.2")
+
+
+def eth0(**other):
+    return {LINK: link(7, (3, True), **{"mac": "0a0000000003", "mtu": 1450, **other})}
+
+
+def port(**other):
+    return {PORT: link(3, (7, True), **{"mac": "0a0000000098", "mtu": 1450, "master": "cni0", **other})}
+
+
+HOST_STATE = {BRIDGE: link(2, kind="bridge", mac="0a0000000099"), **port()}
+INSIDE = {**eth0(), FOUR: address(), SIX: address(), DEFAULT: route("10.1.0.1"), SECOND: route("10.1.0.9")}
 
 
 def entry(result, *plugins, **capability_args):
@@ -68,9 +70,12 @@ def entry(result, *plugins, **capability_args):
     return Attached(KEY, config, NETNS, [], capability_args, result)
 
 
-def drift(host=None, inside=None, attached=None, chains=None):
-    """Return what differs in words. *host*, *inside*: objects that differ, None for those that are gone."""
-    states = [{**state, **(changed or {})} for state, changed in ((HOST_STATE, host), (INSIDE, inside))]
+def drift(changed=None, attached=None, chains=None):
+    """Return what differs in words. *changed*: objects that differ, None for those that are gone."""
+    changed = changed or {}
+    host = {key: there for key, there in changed.items() if key in (BRIDGE, PORT, WAY)}
+    inside = {key: there for key, there in changed.items() if key not in host}
+    states = {**HOST_STATE, **host}, {**INSIDE, **inside}
     spaces = [{key: there for key, there in state.items() if there is not None} for state in states]
     look = Reading({HOST: spaces[0], NETNS: spaces[1]}, chains)
     found = Drift(KEY, deduce(attached or entry(RESULT), {}, look), NETNS, DEDUCED)
@@ -83,54 +88,34 @@ def test_nothing_has_changed():
 
 
 @pytest.mark.parametrize(
-    ("host", "inside", "told"),
+    ("changed", "told"),
     [
-        ({}, {LINK: link(7, (3, True), mac="0a0000000003", mtu=1450, flags=0)}, "the interface eth0 is down"),
-        (
-            {},
-            {LINK: link(7, (3, True), mac="0a0000000003", mtu=1500)},
-            "the interface eth0 has the MTU 1500 instead of 1450",
-        ),
-        (
-            {},
-            {LINK: link(7, (3, True), mac="0a0000000004", mtu=1450)},
-            "the interface eth0 has the MAC 0a:00:00:00:00:04 instead of 0a:00:00:00:00:03",
-        ),
-        ({}, {SIX: None}, "the address fd00::2/64 on eth0 is gone"),
+        (eth0(flags=0), "the interface eth0 is down"),
+        (eth0(mtu=1500), "the interface eth0 has the MTU 1500 instead of 1450"),
+        (eth0(mac="0a0000000004"), "the interface eth0 has the MAC 0a:00:00:00:00:04 instead of 0a:00:00:00:00:03"),
+        ({SIX: None}, "the address fd00::2/64 on eth0 is gone"),
         # The length of the prefix counts.
-        ({}, {FOUR: None, (*FOUR[:3], 16): address()}, "the address 10.1.0.2/24 on eth0 is gone"),
-        ({}, {DEFAULT: None}, "the route to 0.0.0.0/0 on eth0 is gone"),
-        ({}, {SECOND: None}, "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone"),
-        ({}, {SECOND: route("10.1.0.8")}, "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone"),
+        ({FOUR: None, (*FOUR[:3], 16): address()}, "the address 10.1.0.2/24 on eth0 is gone"),
+        ({DEFAULT: None}, "the route to 0.0.0.0/0 on eth0 is gone"),
+        ({SECOND: None}, SECOND_GONE),
+        ({SECOND: route("10.1.0.8")}, SECOND_GONE),
         # One of another table serves only who asks there.
-        (
-            {},
-            {SECOND: None, ("route", 2, 100, *SECOND[3:]): route("10.1.0.9")},
-            "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone",
-        ),
-        ({HOST_END: None}, {}, "the host's interface veth1 is gone"),
-        ({("link", "cni0"): None}, {}, "the host's interface cni0 is gone"),
-        ({HOST_END: link(3, (7, True), mtu=1450, master="cni0", flags=0)}, {}, "the host's interface veth1 is down"),
-        (
-            {HOST_END: link(3, (7, True), master="cni0")},
-            {},
-            "the host's interface veth1 has the MTU 1500 instead of 1450",
-        ),
-        ({HOST_END: link(3, (7, True), mtu=1450)}, {}, "the host's interface veth1 is no longer a port of cni0"),
-        (
-            {HOST_END: link(3, (7, True), mtu=1450, master="br1")},
-            {},
-            "the host's interface veth1 is a port of br1 instead of cni0",
-        ),
+        ({SECOND: None, ("route", 2, 100, *SECOND[3:]): route("10.1.0.9")}, SECOND_GONE),
+        ({PORT: None}, "the host's interface veth1 is gone"),
+        ({BRIDGE: None}, "the host's interface cni0 is gone"),
+        (port(flags=0), "the host's interface veth1 is down"),
+        (port(mtu=1500), "the host's interface veth1 has the MTU 1500 instead of 1450"),
+        (port(master=""), "the host's interface veth1 is no longer a port of cni0"),
+        (port(master="br1"), "the host's interface veth1 is a port of br1 instead of cni0"),
         # The route has no gateway in the result.
-        ({}, {("way", "10.1.0.1"): KernelObject("prohibit")}, "the way to 10.1.0.1 is prohibit, want eth0"),
-        ({("way", "10.1.0.2"): KernelObject("local")}, {}, "the host's way to 10.1.0.2 is local, want cni0"),
+        ({("way", "10.1.0.1"): KernelObject("prohibit")}, "the way to 10.1.0.1 is prohibit, want eth0"),
+        ({WAY: KernelObject("local")}, "the host's way to 10.1.0.2 is local, want cni0"),
         # What was on an interface is gone with it.
-        ({}, dict.fromkeys(INSIDE), "the interface eth0 is gone"),
+        (dict.fromkeys(INSIDE), "the interface eth0 is gone"),
     ],
 )
-def test_each_difference_is_told(host, inside, told):
-    assert drift(host, inside) == [told]
+def test_each_difference_is_told(changed, told):
+    assert drift(changed) == [told]
 
 
 @pytest.mark.parametrize(
@@ -154,22 +139,25 @@ def test_results_before_interfaces_speak_of_the_one_that_was_asked_for():
     result = {"cniVersion": "0.2.0", "ip4": {"ip": "10.1.0.2/24", "routes": [{"dst": "10.8.0.0/16"}]}}
     told = ["the route to 10.8.0.0/16 on eth0 is gone"]
     assert drift(attached=entry(result)) == told
-    assert drift(None, {FOUR: None}, entry(result)) == ["the address 10.1.0.2/24 on eth0 is gone", *told]
+    assert drift({FOUR: None}, entry(result)) == ["the address 10.1.0.2/24 on eth0 is gone", *told]
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])
 def test_results_of_all_later_versions_say_the_same(version):
     attached = entry(dict(RESULT, cniVersion=version))
     assert drift(attached=attached) == []
-    assert drift(None, {FOUR: None, SECOND: None}, attached) == [
-        "the address 10.1.0.2/24 on eth0 is gone",
-        "the route to 10.9.0.0/16 through 10.1.0.9 on eth0 is gone",
-    ]
+    assert drift({FOUR: None, SECOND: None}, attached) == ["the address 10.1.0.2/24 on eth0 is gone", SECOND_GONE]
 
 
 def test_addresses_on_the_hosts_interfaces_and_routes_of_other_tables_are_not_compared():
     result = dict(RESULT, ips=[{"address": "10.7.0.1/24", "interface": 0}], routes=[{"dst": "10.8.0.0/16", "table": 9}])
     assert drift(attached=entry(result)) == []
+
+
+def test_a_route_that_is_gone_had_the_metric_that_the_kernel_gives():
+    attached = entry(dict(RESULT, routes=[{"dst": "10.8.0.0/16"}, {"dst": "fd08::/64"}]))
+    inside = deduce(attached, {}, Reading({HOST: {}, NETNS: INSIDE})).inside
+    assert {key[3]: key[5] for key in inside if key[0] == "route"} == {"10.8.0.0/16": 0, "fd08::/64": 1024}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -83,8 +84,7 @@ def test_force_deletes_without_an_entry(attach_host):
 def test_a_damaged_entry_is_named_and_force_replaces_it(attach_host, content, state):
     os.makedirs(os.path.join(attach_host.cache_dir, "results"))
     path = os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")
-    with open(path, "wb") as stream:
-        stream.write(content)
+    Path(path).write_bytes(content)
     plan = attach_host.run(web(state=state))
     assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "cache_damaged")
     assert path in plan.outcomes[0].error["message"]
@@ -106,11 +106,9 @@ def test_the_entry_of_another_attachment_is_left_alone(attach_host):
 def test_hostile_results_do_not_raise(attach_host):
     attach_host.run(web())
     path = os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")
-    with open(path) as stream:
-        entry = json.load(stream)
+    entry = json.loads(Path(path).read_text())
     for result in ({"ips": 7, "interfaces": "x"}, {"ips": [None, {"address": 7}], "interfaces": [None]}, {}):
-        with open(path, "w") as stream:
-            json.dump(dict(entry, result=result), stream)
+        Path(path).write_text(json.dumps(dict(entry, result=result)))
         row = attach_host.check(web()).outcomes[0].row()
         assert row["ips"] == []
         assert row["action"] in ("none", "drifted", "failed")
@@ -224,8 +222,7 @@ def test_absent_with_force_always_ends_with_the_entry_gone(attach_host, left, st
         os.unlink(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0"))
     elif state in ("damaged", "cut short", "unknown"):
         for folder in ("results", "podwire"):
-            with open(os.path.join(attach_host.cache_dir, folder, "demo-web-eth0"), "w") as stream:
-                stream.write('{"kind":')
+            Path(attach_host.cache_dir, folder, "demo-web-eth0").write_text('{"kind":')
         if state == "cut short":
             os.unlink(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0"))
         elif state == "unknown":

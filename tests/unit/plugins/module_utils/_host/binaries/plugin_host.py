@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+from pathlib import Path
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, packages, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import Where
@@ -46,14 +47,12 @@ class Host:
     @staticmethod
     def release(path, _timeout):
         """Return what a plugin prints about itself: the release in its content."""
-        with open(path, "rb") as stream:
-            found = re.search(rb"v(\d+\.\d+\.\d+)", stream.read())
+        found = re.search(rb"v(\d+\.\d+\.\d+)", Path(path).read_bytes())
         return found.group(1).decode() if found else ""
 
     def version(self, path, argv0=None):
         self.asked.append(argv0 or path)
-        with open(path, "rb") as stream:
-            content = stream.read()
+        content = Path(path).read_bytes()
         if BROKEN in content:
             raise HostError("%s does not answer VERSION" % path, code="plugin_failed")
         return ["1.0.0"] if b"old" in content else ["1.0.0", "1.1.0"]
@@ -98,14 +97,12 @@ class Host:
         path = os.path.join(self.bin_dir, name)
         if os.path.islink(path):
             return os.readlink(path)
-        with open(path, "rb") as stream:
-            return stream.read()
+        return Path(path).read_bytes()
 
     def put(self, name, content, mode=0o755):
         os.makedirs(self.bin_dir, exist_ok=True)
         path = os.path.join(self.bin_dir, name)
-        with open(path, "wb") as stream:
-            stream.write(content)
+        Path(path).write_bytes(content)
         os.chmod(path, mode)
         return path
 

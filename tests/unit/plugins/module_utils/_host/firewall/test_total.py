@@ -108,6 +108,27 @@ def test_any_part_of_nft_s_json_may_be_anything(name, value):
     assert not found.chains
 
 
+RULE = {"family": "inet", "table": "t", "chain": "x", "handle": 1, "expr": ["drop"]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "unread"),
+    [
+        ({"rule": RULE}, ["x"]),
+        ({"rule": {**RULE, "chain": None}}, ["x", "y"]),
+        ({"rule": {**RULE, "table": None}}, []),
+        ("drop", []),
+    ],
+)
+def test_what_of_nft_s_json_is_unread(entry, unread):
+    found = FoundChains()
+    parse_nftables(found, [entry, {"rule": {**RULE, "chain": "y", "expr": []}}])
+    places = (CHAIN, "nftables", "inet", "t", "x"), (CHAIN, "nftables", "inet", "t", "y")
+    assert [place[-1] for place in places if found.why_unread(place)] == unread
+    assert [problem.code for problem in owners.group_rules(found).problems] == ["rules_unreadable"]
+    assert found.chains[places[1]].rules == ['{"expr": []}']
+
+
 # ---- what is put back
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -89,8 +90,7 @@ class Host:
         os.makedirs(folder)
         # An old libcni has the path in the result only.
         entry = Entry("web", self.config, "eth0", "demo", path if veth else "", result=result)
-        with open(os.path.join(folder, "demo-web-eth0"), "wb") as stream:
-            stream.write(entry.to_bytes())
+        Path(folder, "demo-web-eth0").write_bytes(entry.to_bytes())
 
     def recorded(self, path):
         """Cache the attachment as this collection does."""
@@ -310,8 +310,7 @@ def test_an_entry_with_an_empty_container_id_goes_as_a_damaged_file(real_host):
     folder = os.path.join(real_host.ours, "results")
     os.makedirs(folder)
     path = os.path.join(folder, "demo--eth0")
-    with open(path, "wb") as stream:
-        stream.write(Entry("", real_host.config, "eth0", "demo", "/run/netns/gone").to_bytes())
+    Path(path).write_bytes(Entry("", real_host.config, "eth0", "demo", "/run/netns/gone").to_bytes())
     real_host.lease.unlink()
     plan = planner.plan_gc(real_host.settings())
     assert [(one.kind, one.ident, one.reason) for one in plan.candidates] == [("cache", path, "damaged")]
@@ -337,8 +336,7 @@ def test_any_path_may_stand_in_an_entry_of_another_cache(real_host, path):
         "config": base64.b64encode(real_host.config).decode(),
         "result": result,
     }
-    with open(os.path.join(folder, "demo-web-eth0"), "w", encoding="ascii") as stream:
-        json.dump(data, stream)
+    Path(folder, "demo-web-eth0").write_text(json.dumps(data))
     try:
         assert real_host.collected() == [IP]
     except HostError as error:

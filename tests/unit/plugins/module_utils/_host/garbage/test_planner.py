@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -173,8 +174,7 @@ def test_an_attachment_that_lost_its_entry_is_detached_when_its_namespace_is_gon
 )
 def test_damaged_cache_files_go_unless_their_container_lives(gc_host, content, reason):
     path = gc_host.attached("dead", "10.1.0.5")
-    with open(path, "wb") as stream:
-        stream.write(content)
+    Path(path).write_bytes(content)
     gc_host.aged(path, 3600)
     assert gc_host.verdicts() == {("cache", path): ("deleted", reason)}
     gc_host.namespaces.append(alive())
@@ -198,8 +198,7 @@ def test_a_damaged_file_without_a_note_is_left_if_its_name_has_a_live_container(
 def test_files_that_nobody_understands_are_left(gc_host):
     folder = os.path.join(gc_host.cache_dir, "results")
     os.makedirs(folder)
-    with open(os.path.join(folder, "bare"), "w", encoding="ascii") as stream:
-        stream.write('{"cniVersion": "0.3.1", "ips": []}')
+    Path(folder, "bare").write_text('{"cniVersion": "0.3.1", "ips": []}')
     os.symlink("/etc/passwd", os.path.join(folder, "link"))
     os.mkfifo(os.path.join(folder, "pipe"))
     assert {os.path.basename(key[1]): verdict for key, verdict in gc_host.verdicts(min_age=0).items()} == {
@@ -215,8 +214,7 @@ def test_a_file_that_has_changed_since_is_not_removed(gc_host):
         pass
     gc_host.aged(path, 3600)
     plan = gc_host.plan()
-    with open(path, "wb") as stream:
-        stream.write(b"new")
+    Path(path).write_bytes(b"new")
     plan.apply()
     assert os.path.exists(path)
 
@@ -257,6 +255,16 @@ def test_a_cache_that_cannot_be_listed_is_an_error(gc_host):
     with pytest.raises(HostError) as caught:
         gc_host.plan()
     assert caught.value.code == "source_unusable"
+
+
+def test_a_cache_of_pods_whose_path_is_relative_is_not_read(gc_host, monkeypatch):
+    """The plugin refuses it."""
+    monkeypatch.chdir(gc_host.path)
+    (gc_host.path / "pods" / "pods").mkdir(parents=True)
+    (gc_host.path / "pods" / "pods" / "web:eth0").write_text("{")
+    for folder, collected in (("pods", []), (str(gc_host.path / "pods"), ["web"])):
+        gc_host.config("demo", plugins=[{"type": "podwire-multinet", "cniDir": folder}])
+        assert [candidate.container_id for candidate in gc_host.plan().candidates] == collected
 
 
 def test_rules_are_as_old_as_the_lease_or_as_long_as_they_are_known(gc_host):
@@ -361,8 +369,7 @@ def test_the_reason_is_the_evidence_in_short(gc_host, owner, addresses, reason):
 def test_files_are_explained_by_what_is_wrong_with_them(gc_host):
     path = gc_host.attached("dead", "10.1.0.5")
     for content, reason in ((b"", "is empty, as after a crash"), (b"{", "is damaged")):
-        with open(path, "wb") as stream:
-            stream.write(content)
+        Path(path).write_bytes(content)
         gc_host.aged(path, 3600)
         assert reasons(gc_host.plan()) == [reason]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
@@ -192,8 +193,7 @@ def test_a_file_that_appears_meanwhile_is_planned_again(whole):
     os.mkdir(whole.bin_dir, 0o755)
     os.mkdir(whole.conf_dir, 0o755)
     path = os.path.join(whole.conf_dir, "10-b.conflist")
-    with open(path, "w") as stream:
-        stream.write("{}")
+    Path(path).write_text("{}")
     plan.apply()
     # The second plan says what is in the way, and the others go on.
     assert ("networks", "foreign_file") in errors(plan)
@@ -201,8 +201,7 @@ def test_a_file_that_appears_meanwhile_is_planned_again(whole):
     # What the first attempt has done is in the result.
     assert ("networks", "create", "10-a.conflist") in steps(plan)
     assert whole.cached() == ["a-web-eth0"]
-    with open(path) as stream:
-        assert stream.read() == "{}"
+    assert Path(path).read_text() == "{}"
 
 
 # ---- any request: check mode tells the steps of the run
@@ -249,8 +248,7 @@ def damage(whole, choice):
         if what == 0:
             os.unlink(path)
         elif what == 1:
-            with open(path, "w") as stream:
-                stream.write("garbage")
+            Path(path).write_text("garbage")
         elif what == 2:
             os.chmod(path, 0o700)
     for name in os.listdir(whole.conf_dir) if os.path.isdir(whole.conf_dir) else []:
@@ -259,10 +257,8 @@ def damage(whole, choice):
         if what == 0:
             os.unlink(path)
         elif what == 1 and name.endswith(".conflist"):
-            with open(path) as stream:
-                text = stream.read()
-            with open(path, "w") as stream:
-                stream.write(text.replace("10.1.", "10.7."))
+            text = Path(path).read_text()
+            Path(path).write_text(text.replace("10.1.", "10.7."))
         elif what == 2:
             os.chmod(path, 0o600)
     for path in list(whole.namespaces):
