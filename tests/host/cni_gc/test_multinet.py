@@ -30,15 +30,12 @@ def pods(gc, work, request):
     folder.mkdir(parents=True)
     (folder / "10-pwgnet.conflist").write_text(json.dumps(bridge("pwgnet", "10.87.0.0/24")))
     stuck = work / "fake" / "stuck"
-    stuck.write_text('#!/bin/bash\n[ "$CNI_COMMAND" != ADD ] || sleep 1000\n')
+    stuck.write_text('#!/bin/bash\n[ "$CNI_COMMAND" != ADD ] || { echo $$ >"$0.group"; exec sleep 1000; }\n')
     stuck.chmod(0o755)
     late = {"cniVersion": "1.0.0", "name": "pwglate", "plugins": [{"type": "stuck"}]}
     (folder / "20-pwglate.conflist").write_text(json.dumps(late))
-    conf = {
-        "type": "podwire-multinet",
-        "delegates": [bridge("pwgpods", "10.86.0.0/24")],
-        **getattr(request, "param", {}),
-    }
+    conf = {"type": "podwire-multinet", "delegates": [bridge("pwgpods", "10.86.0.0/24")]}
+    conf.update(getattr(request, "param", {}))
     outer = {"cniVersion": "1.0.0", "name": "pwgouter", "plugins": [conf]}
     (work / "net.d" / "00-outer.conflist").write_text(json.dumps(outer))
 
@@ -49,12 +46,13 @@ def pods(gc, work, request):
         env = {**os.environ, "CNI_COMMAND": "ADD", "CNI_CONTAINERID": name, "CNI_NETNS": f"/run/netns/{name}"}
         env.update(CNI_IFNAME="eth0", CNI_PATH=":".join(gc.defaults["bin_dirs"]), BASH_ENV="")
         process = subprocess.Popen([plugin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        request.addfinalizer(process.kill)
         process.stdin.write(json.dumps(stdin).encode())
         process.stdin.close()
         return process
 
     yield start
-    sh("rm -rf /etc/cni")
+    sh(f"rm -rf /etc/cni; kill -KILL -- -$(cat {stuck}.group) || true")
 
 
 def add(pods, name, annotation):
@@ -93,17 +91,17 @@ def test_pods_that_died(gc, pods, collect):
     assert len(json.loads(sh("ip -n pwg-live -json link"))) == 3
 
 
-def test_an_add_that_was_killed(gc, pods, collect):
+def test_an_add_that_was_killed(gc, pods, collect, work):
     """The third network had begun; the runtime's DEL never came, and the namespace is gone."""
     add(pods, "pwg-live", "pwgnet")
     process = pods("pwg-dead", "pwgnet,pwglate")
-    wait_until(lambda: sh("pgrep -f /fake/stuck", check=False))
-    (plugin,) = sh("pgrep -f /fake/stuck").split()
+    group = work / "fake" / "stuck.group"
+    wait_until(lambda: group.exists() and group.read_text())
     # What runs holds the record.
     assert not [row for row in gc.run("cni_gc", min_age="0")["collected"] if row["container_id"] == "pwg-dead"]
     process.kill()
     process.wait()
-    sh(f"kill -KILL -- -{plugin}; ip netns delete pwg-dead")
+    sh(f"kill -KILL -- -$(cat {group}); ip netns delete pwg-dead")
     collect()
     assert left("pwg-dead") == []
     assert len(left("pwg-live")) == 5
