@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ansible.utils.display import Display
-
 from ..module_utils._host.binaries.checksum import digests, parse_checksum, verify
 from ..module_utils._host.binaries.download import fetch, shown_url
 from ..module_utils._host.errors import HostError
@@ -70,10 +68,12 @@ def obtain(url: str, checksum: str) -> str:
 
 def _fetch_visibly(url: str, stream: BinaryIO) -> None:
     """Download *url*, and say so: all hosts wait for it."""
-    display = Display().display
+    # Imported late: `ansible-test units` has none for the tests of modules, which write reports under the same lock.
+    from ansible.utils.display import Display
+
+    display, write = Display().display, stream.write
     display(f"podwire.cni: downloading {shown_url(url)}")
     begun = told = time.monotonic()
-    write = stream.write
 
     class Told(io.RawIOBase):
         """A target that says from time to time how much it has received."""

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ansible.utils.display import Display
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.plugin_utils import archive_cache
@@ -74,7 +75,7 @@ def test_the_directory_is_private(fetched, tmp_path, monkeypatch):
 
 def test_a_download_is_shown_and_what_is_there_is_not(fetched, monkeypatch):
     shown = []
-    monkeypatch.setattr(archive_cache.Display, "display", lambda self, text: shown.append(text))
+    monkeypatch.setattr(Display, "display", lambda self, text: shown.append(text))
     archive_cache.obtain("https://user:secret@h/a", SUM)
     archive_cache.obtain("https://user:secret@h/a", SUM)
     assert [text.rpartition(" in ")[0] or text for text in shown] == [
@@ -85,7 +86,7 @@ def test_a_download_is_shown_and_what_is_there_is_not(fetched, monkeypatch):
 
 def test_a_long_download_says_how_far_it_is(fetched, monkeypatch):
     shown = []
-    monkeypatch.setattr(archive_cache.Display, "display", lambda self, text: shown.append(text))
+    monkeypatch.setattr(Display, "display", lambda self, text: shown.append(text))
     monkeypatch.setattr(archive_cache, "_PAUSE", 0)
     monkeypatch.setattr(archive_cache, "fetch", lambda url, target: [target.write(part) for part in (b"arc", b"hive")])
     archive_cache.obtain("https://h/a", SUM)
