@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple
 
 import ansible
-import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
@@ -318,7 +317,9 @@ def lacks(kind: str) -> bool:
 
 
 def needs(*kinds: str) -> None:
-    """Skip a test where the kernel lacks one of the kinds of links."""
+    """Skip a test where the kernel lacks one of the kinds of links. Programs without pytest use this file, too."""
+    import pytest
+
     for kind in filter(lacks, kinds):
         pytest.skip(f"the kernel has no {kind}")
 

@@ -147,8 +147,8 @@ class _Reader(NamedTuple):
             if cni and not self.is_open and section != _SECTION.get(version, section):
                 shown = f"version {version}" if version else "no version, which containerd 1.x takes for version 1"
                 what = f'the file has {shown}, so plugins."{section}".cni is ignored'
-                right = next(number for number, name in _SECTION.items() if number and name == section)
-                remedy = f'write version = {right}, or the settings in plugins."{_SECTION[version]}".cni'
+                right = [number for number, name in _SECTION.items() if number and name == section]
+                remedy = f'write version = {right[0]}, or the settings in plugins."{_SECTION[version]}".cni'
                 yield self.at(WARNING, "ignored_setting", what, remedy, *(("version",) if version else at))
                 continue
             known = {key: kind for key, kind in _CNI.items() if key != "bin_dirs" or section == _NEWEST}

@@ -78,7 +78,8 @@ def imported(config: str, tables: Dict[str, Any], planned: str = "") -> Dict[str
     importers: Dict[str, str] = {}
     # Observed with 1.7.24 and 2.1.9: imports of imports come after all other imports, and no file is read twice.
     waiting = [(config, tables)]
-    for importer, content in waiting:
+    while waiting:
+        importer, content = waiting.pop(0)
         imports = content.get("imports")
         for pattern in imports if isinstance(imports, list) else []:
             if isinstance(pattern, str):

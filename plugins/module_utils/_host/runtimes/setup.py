@@ -246,8 +246,7 @@ def _reason(runtime: Runtime, desired: RuntimeSettings) -> str:
         return "state is absent"
     if not runtime.evidence or not runtime.reads:
         return "does not have the settings yet"
-    texts = change_in_words(*runtime.compared(desired))
-    return texts or "its settings are not as this collection writes them"
+    return change_in_words(*runtime.compared(desired)) or "its settings are not as this collection writes them"
 
 
 def _is(runtime: Runtime, other: Runtime) -> bool:

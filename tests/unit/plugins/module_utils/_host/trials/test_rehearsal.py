@@ -52,9 +52,9 @@ def bin_dir(tmp_path, monkeypatch):
 
 @pytest.fixture
 def rehearse(bin_dir):
-    def make(*plugins, written=None, result=RESULT):
-        text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": list(plugins)})
-        attached = Attached(KEY, network_conf_from_bytes(text.encode()), "/run/netns/one", [], {}, result)
+    def make(*plugins, written=None, **given):
+        text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": list(plugins)}).encode()
+        attached = Attached(KEY, network_conf_from_bytes(text), "/run/netns/one", [], {}, given.get("result", RESULT))
         return Rehearsal(attached, time.time() + 60 if written is None else written, [str(bin_dir)], {})
 
     return make
