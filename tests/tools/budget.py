@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_545),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_174),
+    Part("plugins", "plugins/*", 42_000, 55_445),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_074),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -40,26 +40,26 @@ PARTS = (
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_417),
+    "attachments": (3_613, 5_330),
     "binaries": (2_110, 2_482),
     "checks": (1_030, 1_711),
-    "containers": (1_192, 1_208),
+    "containers": (1_192, 1_206),
     "firewall": (842, 1_617),
     "footprints": (1_127, 2_009),
-    "garbage": (947, 1_315),
-    "host": (600, 734),
+    "garbage": (947, 1_306),
+    "host": (600, 733),
     "info": (560, 561),
     "kernel": (957, 1_043),
     "networks": (1_060, 2_470),
     "runtimes": (2_760, 4_240),
-    "trials": (1_714, 3_931),
+    "trials": (1_714, 3_930),
 }
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 83_127
+TESTS, TESTS_LIMIT = 1.4, 83_115
 # The files that each "On its way, ... opens these files" of architecture.md names.
-WALKS = {"a new network": (8, 12), "a new attachment": (8, 12), "the lease of a dead container": (8, 8)}
+WALKS = {"a new network": (8, 12), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 
 
 def lines(pattern: str, excluded: str = "") -> int:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.drift import Present
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import HostStores
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift, compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host

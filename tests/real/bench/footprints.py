@@ -22,11 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "plugins"))
 
 from module_utils._host import netns
 from module_utils._host.attachments import recording
+from module_utils._host.attachments.caches import read_cache
 from module_utils._host.attachments.drift import find_drift, present_in
 from module_utils._host.attachments.outcome import AttachSettings
 from module_utils._host.attachments.planner import AttachPlanner
 from module_utils._host.attachments.request import parse_attachments
-from module_utils._host.attachments.store import AttachmentStore, read_cache
+from module_utils._host.attachments.store import AttachmentStore
 from module_utils._host.attachments.verbs import Verbs
 from module_utils._host.footprints.state import RECORDED
 from module_utils._host.lock import run_locked

@@ -21,8 +21,8 @@ from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE, UNICAST
 from ..netns import Netns, visit
 from ..ranges import ip_of, ranges_of
-from .attached import Attached
 from .request import WantedAttachment
+from .store import Attached
 
 
 def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList, container: Netns) -> Optional[Attached]:

@@ -11,9 +11,9 @@ from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
 from ..errors import HostError
 from ..kinds import member_of, text_of
+from .caches import read_cache
 from .outcome import ADD, RENEW, Outcome
 from .request import PRESENT, Key
-from .store import read_cache
 
 Note = Tuple[Outcome, str, str]
 

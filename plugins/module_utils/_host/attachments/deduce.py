@@ -21,7 +21,7 @@ from ..kernel.objects import KernelObject, ObjectKey
 from ..kinds import member_of
 from ..netlink import MAIN_TABLE, UNICAST
 from ..ranges import IP, interface_of
-from .attached import Attached
+from .store import Attached
 
 _UP = {"flags": 1}
 _USUAL_METRIC = {2: 0, 10: 1024}

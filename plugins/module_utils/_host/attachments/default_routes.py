@@ -18,10 +18,9 @@ from ..footprints.footprint import Footprint
 from ..kernel.objects import read_objects
 from ..netns import Netns, visit
 from ..struct import field, struct
-from .attached import ATTACHED, Attached
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
-from .store import AttachmentStore
+from .store import ATTACHED, Attached, AttachmentStore
 from .verbs import Failed, Verbs, living_netns
 
 

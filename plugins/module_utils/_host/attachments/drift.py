@@ -19,9 +19,8 @@ from ..footprints.object_kinds import Difference, kinds_of, phrases_of, summariz
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read_spaces, wanted_keys
 from ..netns import Netns, inspect_paths, same
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
-from .attached import Attached
 from .request import Key
-from .store import AttachmentStore
+from .store import Attached, AttachmentStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from ..errors import HostError
 from ..kinds import text_of
 from ..plan import Plan, Step, workers_of
 from ..struct import field, struct
-from .attached import Attached
 from .drift import Drifts
 from .request import PRESENT, Key, WantedAttachment
+from .store import Attached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

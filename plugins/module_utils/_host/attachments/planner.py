@@ -19,9 +19,7 @@ from ..kinds import kind_of, lower_of
 from ..netns import Netns, Seen, inspect_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
-from .attached import ADDING, ATTACHED, Attached
 from .drift import ADDED, Present, find_drift, present_in
-from .networks import Networks
 from .outcome import (
     ADD,
     DELETE,
@@ -35,8 +33,8 @@ from .outcome import (
     each_outcome,
     other_namespace,
 )
-from .request import ABSENT, PRESENT, Key, WantedAttachment
-from .store import check_cache_dir
+from .request import ABSENT, PRESENT, Key, Networks, WantedAttachment
+from .store import ADDING, ATTACHED, Attached, check_cache_dir
 from .verbs import Failed, Verbs, ifname_in_use, require_container
 
 TYPE_CHECKING = False

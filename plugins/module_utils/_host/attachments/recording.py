@@ -36,10 +36,9 @@ from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
 from ..kinds import IFNAME, REFERENCE, bridge_of, forwards, lease_dir, member_of, tuned_sysctls
 from ..netlink import UP
 from ..netns import Netns, apart, same, seen_here, visit
-from .attached import Attached
 from .outcome import ADD, DELETE, RENEW, AttachPlan, Outcome
 from .request import Key
-from .store import AttachmentStore
+from .store import Attached, AttachmentStore
 from .verbs import AddWatch
 
 _PROMISCUOUS = 0x100

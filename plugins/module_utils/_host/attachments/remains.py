@@ -188,9 +188,13 @@ def _leases_of(departed: Iterable[Departed]) -> List[Remain]:
     ]
 
 
-def leases_of(departed: Departed) -> List[leases.Lease]:
-    """Return the leases of an attachment from before it departed."""
-    return [lease for lease in _leases_in_network(departed, {}) if _is_left(lease, departed)]
+def leased_before(departed: Departed, moment: float) -> str:
+    """Return which lease of host-local, from before *moment*, prevents an ADD; "" if there is none."""
+    # The kernel's clock of files is a little slow.
+    departed = departed._replace(since=moment - 1)
+    left = [lease for lease in _leases_in_network(departed, {}) if _is_left(lease, departed)]
+    places = ", ".join(f"{lease.path} for {lease.ifname or 'an interface'} of {lease.container_id}" for lease in left)
+    return f"; host-local has a lease for it from before ({places}), which prevents another one" if left else ""
 
 
 def _is_left(lease: leases.Lease, departed: Departed) -> bool:

@@ -13,10 +13,10 @@ from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..netns import inspect_path
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
-from .attached import Attached
 from .drift import WAY_OUT, InPlaceSteps
 from .outcome import ADD, DELETE, DRIFTED, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .request import Key, WantedAttachment
+from .store import Attached
 from .verbs import Added, Failed, Verbs
 
 TYPE_CHECKING = False

@@ -12,40 +12,38 @@ what an interrupted ADD left; again after it; and at the end of the call with th
 disk: after a power loss, their namespaces are gone, too. A footprint has a digest: what is put back is what was
 recorded. What is shared outlives the last attachment, because its bridge stays and the next ADD does not make it again.
 
-A record that is damaged stays, and counts as missing. Caches other than ``cache_dir`` are read, too, but only as a
-source of live containers. The shape, size and kind of a file are never trusted.
+A record that is damaged stays, and counts as missing. The shape, size and kind of a file are never trusted.
 """
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import errno
 import hashlib
 import json
 import os
 import stat
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ...libcni import cache, gojson
-from ...libcni.conf import NetworkConfigList
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError, JSONError
 from ...libcni.files import read_file
-from ..addresses import packed, result_addresses, result_interfaces, result_macs
+from ..addresses import result_addresses, result_interfaces, result_macs
 from ..errors import HostError
 from ..json_text import parse_json
-from ..leases import read_leases
 from ..lock import LOCK_PATH
 from ..netns import boot_id
 from ..paths import names_in, replace_unsynced, stage_unsynced
 from ..struct import struct
 from ..trust import check_trusted
-from .attached import ADDING, ATTACHED, DAMAGE, Attached, load_config, seal_of, sound_record, text_in
 from .request import Key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..footprints.footprint import SharedFootprints
+    from ..footprints.footprint import Footprint, SharedFootprints
+    from .pod_part import PodMember
 
 RECORDS = "podwire"
 EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other", "leftover", "stray", "unreadable"
@@ -54,9 +52,169 @@ EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other"
 # A footprint takes some KiB; a chain of thousands of rules, some hundred.
 _LARGEST = 4 << 20
 _REGULAR = "a regular file of at most 4 MiB that can be read"
-# The default cache of this collection. Go's libcni, and so every runtime that does not set another directory, uses
-# /var/lib/cni; Multus, the successors of dockershim and Firecracker use directories below it.
-_MANAGED_DIR = "/var/lib/podwire/cni"
+ADDING, ATTACHED = "adding", "attached"
+_DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+"""What reading a damaged file raises."""
+# The members of an identity and their types; the cookie may be missing.
+_IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
+_SEEN_FROM = "processes"
+_VERSION = 1
+
+
+@struct
+class Attached:
+    """One attachment: what its ADD was given, enough for its DEL, and what came of it.
+
+    ``config`` is the loaded conflist, ``result`` the raw result (None if there is none), ``pod`` what is recorded of
+    the pod that it belongs to (None: it belongs to none, or that is not known).
+
+    The rest is only in our record. ``state`` is ``adding`` or ``attached``, "" without a record. ``identity``
+    identifies the namespace at the ADD (see netns.Seen). ``interface`` tells whether the interface existed after the
+    ADD (while ``adding``: before it, so that this ADD did not make it). ``check`` is the failure
+    ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``damage`` is a sentence on a record or a
+    footprint that cannot be used, "" for none.
+    """
+
+    key: Key
+    config: NetworkConfigList
+    netns: str
+    args: List[Tuple[str, str]]
+    capability_args: Dict[str, Any]
+    result: Optional[Dict[str, Any]]
+    pod: Optional[PodMember] = None
+    state: str = ""
+    identity: Optional[Dict[str, Any]] = None
+    interface: bool = False
+    check: Optional[Dict[str, Any]] = None
+    damage: str = ""
+    _footprint: Optional[Footprint] = None
+    _unread: Optional[str] = None
+
+    def changed(self, **members: Any) -> Attached:
+        """Return a copy with other values of *members*."""
+        copy = Attached.__new__(Attached)
+        vars(copy).update(vars(self), **members)
+        return copy
+
+    @property
+    def ips(self) -> List[str]:
+        """The addresses of the result, such as ``10.1.0.2/24``."""
+        return result_addresses(self.result)
+
+    @property
+    def made_interface(self) -> bool:
+        """Whether the result says that the ADD made the interface inside the namespace."""
+        return any(
+            interface.get("name") == self.key.ifname and bool(interface.get("sandbox"))
+            for interface in result_interfaces(self.result)
+        )
+
+    @property
+    def footprint(self) -> Optional[Footprint]:
+        """What the ADD changed; None if that was not recorded, or before this boot."""
+        if self._unread is not None:
+            # Imported late: most calls read more attachments than they compare.
+            from ..footprints.footprint import Footprint
+
+            self._footprint, self._unread = Footprint.from_data(parse_json(self._unread), self.identity), None
+        return self._footprint
+
+    @footprint.setter
+    def footprint(self, footprint: Optional[Footprint]) -> None:
+        self._footprint, self._unread = footprint, None
+
+    @classmethod
+    def from_record(cls, key: Key, record: Mapping[str, Any], path: str) -> Attached:
+        """Return the attachment *key* of a sound record, the file *path*. Raises what _DAMAGE has."""
+        result = record.get("result")
+        attached = cls(
+            key,
+            load_config(base64.b64decode(record["config"], validate=True)),
+            _text_in(record["netns"]),
+            [(_text_in(name), _text_in(value)) for name, value in record["args"]],
+            dict(record["capability_args"]),
+            None if result is None else dict(result),
+        )
+        if "pod" in record:
+            # Imported late: most attachments belong to no pod.
+            from .pod_part import PodMember
+
+            attached.pod = PodMember.from_data(record["pod"])
+        attached.remember(record, path)
+        return attached
+
+    def remember(self, record: Mapping[str, Any], path: str) -> None:
+        """Take from a sound record, the file *path*, what libcni's format has no place for, except for the pod."""
+        self.state, self.interface = record["state"], bool(record["interface"])
+        self.identity, self.check = record["identity"], record["check"]
+        if "footprint" not in record:
+            return
+        try:
+            text = _text_in(record["footprint"]["text"])
+            is_sound = record["footprint"]["digest"] == _seal_of(text, self.key, self.identity)
+        except _DAMAGE:
+            is_sound, text = False, ""
+        if not is_sound:
+            self.damage = f"the footprint in {path} is damaged"
+        elif self.identity is not None and self.identity["boot_id"] == boot_id():
+            self._unread = text
+
+    def to_record(self) -> Dict[str, Any]:
+        """Return what our record holds."""
+        record = {
+            **dict(zip(("network", "container_id", "ifname"), self.key)),
+            "state": self.state,
+            "identity": self.identity,
+            "interface": self.interface,
+            "check": self.check,
+            "config": base64.b64encode(self.config.expanded_bytes()).decode("ascii"),
+            "netns": self.netns,
+            "args": self.args,
+            "capability_args": self.capability_args,
+            "result": self.result,
+        }
+        if self.pod is not None:
+            record["pod"] = self.pod.to_data()
+        footprint = self.footprint
+        if footprint is not None:
+            text = json.dumps(footprint.to_data(), separators=(",", ":"))
+            record["footprint"] = {"digest": _seal_of(text, self.key, self.identity), "text": text}
+        return record
+
+
+def _seal_of(text: str, *about: Any) -> str:
+    """Return a digest of the footprint *text*, of what it is about, and of the form in which footprints are written."""
+    head = json.dumps([_VERSION, *about], sort_keys=True)
+    return hashlib.sha256(head.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _text_in(value: Any) -> str:
+    """Return a text of a record. Raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _sound_record(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return a record whose members have the right types, as far as libcni's entry cannot tell them.
+
+    Raises what _DAMAGE has.
+    """
+    identity, check = record["identity"], record.get("check")
+    if identity is not None:
+        identity = {**{name: identity[name] for name in _IDENTITY}, _SEEN_FROM: identity.get(_SEEN_FROM)}
+        if not all(isinstance(identity[name], kind) for name, kind in _IDENTITY.items()):
+            raise TypeError("no identity of a namespace")
+    if check is not None:
+        check = {name: check[name] for name in ("plugin", "code", "message")}
+    state = ATTACHED if record["state"] == ATTACHED else ADDING
+    return {**record, "state": state, "identity": identity, "check": check, "interface": record.get("interface")}
+
+
+@lru_cache(maxsize=256)
+def load_config(data: bytes) -> NetworkConfigList:
+    """Parse a cached configuration, once for all attachments of a network. Raises ConfigError."""
+    return network_conf_from_bytes(data)
 
 
 class CacheFile(NamedTuple):
@@ -161,19 +319,19 @@ class CachedAttachment:
             if record.data is None:
                 raise ValueError("unreadable")
             data = gojson.loads(record.data)
-            named = Key(*(text_in(data[name]) for name in ("network", "container_id", "ifname")))
+            named = Key(*(_text_in(data[name]) for name in ("network", "container_id", "ifname")))
             if key is not None and named != key:
                 self.state = ""
                 return None
-            data = sound_record(data)
+            data = _sound_record(data)
             try:
                 self.recorded = Attached.from_record(named, data, record.path)
                 self.netns, self.result = self.recorded.netns, self.recorded.result
-            except DAMAGE:
+            except _DAMAGE:
                 # The record lacks it; the cache entry has it.
                 if data["state"] == ADDING:
                     raise
-        except DAMAGE:
+        except _DAMAGE:
             what = "is damaged" if record.data is not None else f"is not {_REGULAR}"
             self.damage = f"the record {record.path} {what}"
             return None
@@ -235,7 +393,7 @@ def _is_valid(key: Key) -> bool:
     return True
 
 
-def _read(path: str) -> Optional[CacheFile]:
+def read_cache_file(path: str) -> Optional[CacheFile]:
     """Read a file; None if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -254,23 +412,6 @@ def _read(path: str) -> Optional[CacheFile]:
         os.close(fd)
 
 
-def remove_files(files: List[CacheFile]) -> None:
-    """Remove those files that have not changed since they were read. Raises HostError ``cache_not_removed``."""
-    for file in files:
-        try:
-            now, then = os.lstat(file.path), file.status
-            if then is None or (now.st_ino, now.st_mtime_ns, now.st_size) == (
-                then.st_ino,
-                then.st_mtime_ns,
-                then.st_size,
-            ):
-                os.unlink(file.path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise HostError(f"cannot remove {file.path}: {error.strerror}", code="cache_not_removed") from error
-
-
 # ---- the store
 
 
@@ -283,16 +424,6 @@ def check_cache_dir(cache_dir: str) -> None:
     """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs."""
     for path in cache_dirs(cache_dir):
         check_trusted(path)
-
-
-def refuse_link(path: str) -> None:
-    """Raise HostError ``unsafe_permissions`` if a cache entry is a symbolic link."""
-    if os.path.islink(path):
-        raise HostError(
-            f"the cache entry {path} is a symbolic link, which is not followed; replace it with a regular file, or "
-            "remove it",
-            code="unsafe_permissions",
-        )
 
 
 class AttachmentStore:
@@ -312,8 +443,10 @@ class AttachmentStore:
         """
         path = cache.cache_path(self.cache_dir, *key)
         check_trusted(path)
-        refuse_link(path)
-        entry, record = _read(path), _read(self._path(key))
+        if os.path.islink(path):
+            what = f"the cache entry {path} is a symbolic link, which is not followed"
+            raise HostError(f"{what}; replace it with a regular file, or remove it", code="unsafe_permissions")
+        entry, record = read_cache_file(path), read_cache_file(self._path(key))
         if entry is not None and entry.data is None:
             # As with Go's libcni, what cannot be read counts as no entry.
             entry = None
@@ -359,7 +492,7 @@ class AttachmentStore:
         return [name for name in names_in(self._folder) if not name.startswith(".")]
 
     def _record(self, name: str) -> CachedAttachment:
-        file = _read(os.path.join(self._folder, name))
+        file = read_cache_file(os.path.join(self._folder, name))
         cached = CachedAttachment(name, [file] if file else [])
         cached.load(None, file)
         return cached
@@ -411,7 +544,7 @@ class AttachmentStore:
         try:
             data = parse_json(read_file(self.shared_path, cache.LARGEST, follow=False))
             text = str(data["text"])
-            if data["digest"] != seal_of(text, data["boot_id"]):
+            if data["digest"] != _seal_of(text, data["boot_id"]):
                 raise ValueError("changed")
             if data["boot_id"] == boot_id():
                 shared = SharedFootprints.from_data(parse_json(text))
@@ -419,14 +552,14 @@ class AttachmentStore:
             pass
         except OSError as error:
             shared.damage = f"cannot read the footprints in {self.shared_path}: {error.strerror}"
-        except DAMAGE:
+        except _DAMAGE:
             shared.damage = f"the footprints in {self.shared_path} are damaged"
         return shared
 
     def write_shared(self, shared: SharedFootprints) -> None:
         """Write what the attachments share. Raises HostError ``record_unwritable``."""
         text, boot = json.dumps(shared.to_data(), separators=(",", ":")), boot_id()
-        data = {"boot_id": boot, "digest": seal_of(text, boot), "text": text}
+        data = {"boot_id": boot, "digest": _seal_of(text, boot), "text": text}
         try:
             os.makedirs(os.path.dirname(self.shared_path), 0o700, exist_ok=True)
             replace_unsynced(self.shared_path, json.dumps(data).encode())
@@ -443,120 +576,3 @@ def _may_be_of(name: str, container_ids: Collection[str]) -> bool:
 
 def _unwritable(path: str, error: OSError) -> HostError:
     return HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable")
-
-
-# ---- all of a cache
-
-
-class CacheContents:
-    """The contents of a cache directory. ``made``: (network, container ID) of all that this collection attached.
-
-    ``source``: its name as a source of live containers.
-    """
-
-    def __init__(self, entries: List[CachedAttachment], cache_dir: str = "", source: str = "cache") -> None:
-        self.entries = entries
-        self.cache_dir = cache_dir
-        self.source = source
-        self.made: Set[Tuple[str, str]] = set()
-        self.made_addresses: Set[Tuple[str, bytes]] = set()
-        for entry in entries:
-            if entry.managed and entry.key is not None:
-                self.made.add((entry.key.network, entry.key.container_id))
-                self.made_addresses.update((entry.key.network, packed(ip.partition("/")[0])) for ip in entry.ips)
-
-    @property
-    def networks(self) -> List[Tuple[str, Mapping[str, Any]]]:
-        """A pair (network, plugin object) for each plugin of every attachment."""
-        plugins: List[Tuple[str, Mapping[str, Any]]] = []
-        known: Set[int] = set()
-        for entry in self.entries:
-            # Attachments share what was loaded once.
-            if entry.attached is not None and id(entry.attached.config) not in known:
-                known.add(id(entry.attached.config))
-                plugins += [(entry.attached.key.network, plugin.network) for plugin in entry.attached.config.plugins]
-        return plugins
-
-    @property
-    def configs(self) -> List[NetworkConfigList]:
-        return list({id(e.attached.config): e.attached.config for e in self.entries if e.attached}.values())
-
-
-class HostStores:
-    """The stores of a host, each read once, when it is first asked for, for all parts of a run.
-
-    ``contents``: of the cache *cache_dir*, ``others``: of the known caches. Raises HostError like :func:`read_cache`.
-    ``live``: the LiveSet, once who lives has been read, after all that may be left of the dead.
-    """
-
-    def __init__(self, cache_dir: str) -> None:
-        self.cache_dir = cache_dir
-        self.live: Any = None
-        self.read_leases = lru_cache(maxsize=None)(read_leases)
-
-    @cached_property
-    def contents(self) -> CacheContents:
-        return read_cache(self.cache_dir)
-
-    @cached_property
-    def others(self) -> List[CacheContents]:
-        return read_other_caches(self.cache_dir)
-
-
-def read_other_caches(cache_dir: str) -> List[CacheContents]:
-    """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
-    known = [_MANAGED_DIR, cache.DEFAULT_DIR]
-    with contextlib.suppress(OSError):
-        known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
-    this = os.path.realpath(cache_dir)
-    return [
-        read_cache(folder, is_other=True)
-        for folder in known
-        if os.path.realpath(folder) != this
-        and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
-    ]
-
-
-def read_cache(cache_dir: str, is_other: bool = False) -> CacheContents:
-    """Return the contents of a cache directory, sorted by network, container and interface.
-
-    *is_other*: it is not that of the settings, so what has no record is not managed.
-
-    Raises HostError ``source_unusable`` if it cannot be listed.
-    """
-    folder = os.path.join(cache_dir, RECORDS)
-    private = cache_dir == _MANAGED_DIR if is_other else cache_dir != cache.DEFAULT_DIR
-    records = {os.path.basename(file.path): file for file in _files(folder)}
-    results = {os.path.basename(file.path): file for file in _files(os.path.join(cache_dir, "results"))}
-    entries = []
-    for name in sorted({*results, *records}):
-        result, record = results.get(name), records.get(name)
-        files = [file for file in (result, record) if file]
-        entry = CachedAttachment(name, files, private or record is not None)
-        entries.append(entry)
-        if not name.startswith("."):
-            # Something else may have the record's name.
-            entry.load(result, record or _read(os.path.join(folder, name)))
-    unfinished = _files(cache_dir, f".{cache.KIND}-", ".tmp")
-    entries += [CachedAttachment(os.path.basename(file.path), [file]) for file in unfinished]
-    for entry in entries:
-        if entry.name.startswith("."):
-            entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
-    entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
-    return CacheContents(entries, cache_dir, f"cache {cache_dir}" if is_other else "cache")
-
-
-def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise HostError(
-            f"cannot list {folder}: {error.strerror}; its attachments may be alive. Make it a directory that root can "
-            "read, or move it away if nothing uses it, and run again",
-            code="source_unusable",
-        ) from error
-    paths = [os.path.join(folder, name) for name in names if name.startswith(start) and name.endswith(end)]
-    files = [file for file in map(_read, paths) if file is not None]
-    return [file for file in files if file.status is None or not stat.S_ISDIR(file.status.st_mode)]

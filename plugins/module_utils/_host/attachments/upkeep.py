@@ -10,8 +10,9 @@ from ..errors import HostError
 from ..lock import Lock, read_state
 from ..plan import FOREIGN, SAFE, Plan
 from ..secrets import one_line
+from .caches import read_cache
 from .drift import ADDED, InPlaceSteps, find_recorded_drift
-from .store import check_cache_dir, read_cache
+from .store import check_cache_dir
 
 _LOCK_TIMEOUT = 60.0
 DONE, LEFT, FAILED = 0, 1, 2

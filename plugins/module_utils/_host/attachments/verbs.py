@@ -1,35 +1,40 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Running ADD, CHECK and DEL for one attachment, including the duties that libcni leaves to the runtime.
 
-These are: undoing a failed ADD, removing secrets from the output of plugins, and keeping the record beside the cache
-entry.
+These are: undoing a failed ADD, removing secrets from the output of plugins, keeping the record beside the cache entry,
+and keeping plugins in the namespace of the container, which may be gone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import random
 import re
+import socket
+import struct
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Set, Union
 
 from ...libcni import cache
 from ...libcni.api import CNIConfig, RuntimeConf
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError
 from ...libcni.invoke import Executor
+from ...libcni.kernel import unshare
 from ...libcni.version import is_at_least
 from ..binaries.types import types_of
 from ..errors import HostError
+from ..executor import SafeExecutor
 from ..kernel.sysctls import interface_sysctl
 from ..kinds import IFNAME, REFERENCE, tuned_sysctls
-from ..netns import Netns, Seen, inspect_path, inspect_paths, same
+from ..netns import Netns, Seen, apart, inspect_path, inspect_paths, same
+from ..paths import THREAD_NETNS
 from ..secrets import one_line, scrub, secrets_of
-from .attached import ADDING, ATTACHED, Attached
-from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
-from .remains import Departed, Dropped, Objects, drop_remains, leases_of, remove_inside
+from .remains import Departed, Dropped, Objects, drop_remains, leased_before, remove_inside
 from .request import Key
-from .store import AttachmentStore
+from .store import ADDING, ATTACHED, Attached, AttachmentStore
 
 Failure = Union[CNIError, HostError]
 MoveRoutes = Callable[[Attached, Netns], Attached]
@@ -47,6 +52,7 @@ AUTO, ALWAYS, NEVER = "auto", "always", "never"
 """When CHECK runs: AUTO is where the objects of a footprint are not all that the plugins make."""
 _TRIES = 5
 _FIRST_PAUSE = 0.1
+_SIOCSIFNAME = 0x8923
 
 _WAY_OUT = (
     ". Fix the cause and run again, or set state: absent and force: true, which removes the entry, the leases and the "
@@ -134,10 +140,11 @@ class Verbs:
         self._departed: List[Departed] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
-    def _cni_in(self, container: Netns) -> CNIConfig:
-        """Return libcni for verbs in one namespace, which is kept open."""
+    def _cni_in(self, container: Netns, tolerated: Optional[List[str]] = None) -> CNIConfig:
+        """Return libcni for verbs in one namespace, which is kept open. *tolerated*: see ContainerExecutor."""
         cni = self._cni
-        return CNIConfig(cni.path, cni.cache_dir, cni.timeout, OneNetnsExecutor(cni.executor, container))
+        executor = ContainerExecutor(cni.executor, container, tolerated)
+        return CNIConfig(cni.path, cni.cache_dir, cni.timeout, executor)
 
     def wants_check(self, config: NetworkConfigList) -> bool:
         """Tell whether CHECK runs on a network."""
@@ -259,7 +266,7 @@ class Verbs:
             _refuse(what, "add_failed", error, known, why)
         try:
             departed = self._departing(given.key, given, {})
-            leased = _leased_before(departed, began)
+            leased = leased_before(departed, began)
             self._delete(given, container)
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
@@ -335,10 +342,11 @@ class Verbs:
     def remove(self, key: Key, attached: Optional[Attached], netns: str) -> str:
         """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
 
-        Every plugin runs. *attached*: None if it is not known what was attached. Returns the errors of DEL and what is
-        left, or "".
+        Every plugin runs, whether those before it failed or not. *attached*: None if it is not known what was attached.
+        Returns the errors of DEL and what is left, or "".
         """
-        container, said, known = Netns(""), [], set()
+        container, known = Netns(""), set()
+        said: List[str] = []
         if attached is not None:
             with contextlib.suppress(HostError):
                 container = living_netns(attached, netns)
@@ -347,7 +355,11 @@ class Verbs:
             departed = self._departing(key, attached)
             with container:
                 if attached is not None:
-                    said += self._delete_tolerantly(attached, container)
+                    try:
+                        cni, runtime = self._cni_in(container, said), _runtime_of_del(attached, container)
+                        cni.del_network_list(attached.config, runtime)
+                    except CNIError as error:
+                        said.append(str(error))
                     if (attached.state or attached.made_interface) and key.ifname != "lo":
                         moves = any(plugin.type == "host-device" for plugin in attached.config.plugins)
                         said += remove_inside(key.ifname, container, moves)
@@ -359,17 +371,6 @@ class Verbs:
         dropped = self._drop_remains([departed])
         said += [*dropped.problems, dropped.kept(key)]
         return scrub("; ".join(dict.fromkeys(filter(None, said))), known)
-
-    def _delete_tolerantly(self, attached: Attached, container: Netns) -> List[str]:
-        """Run DEL of every plugin, whether those before have failed or not. Returns their errors."""
-        cni = self._cni_in(container)
-        executor = TolerantExecutor(cni.executor)
-        try:
-            tolerant = CNIConfig(cni.path, cni.cache_dir, cni.timeout, executor)
-            tolerant.del_network_list(attached.config, _runtime_of_del(attached, container))
-        except CNIError as error:
-            executor.said.append(str(error))
-        return executor.said
 
     def is_there(self, attached: Attached, netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
@@ -479,14 +480,6 @@ def _secrets(attached: Attached) -> Set[str]:
     return secrets_of([configs, attached.capability_args, dict(attached.args)])
 
 
-def _leased_before(departed: Departed, moment: float) -> str:
-    """Return which lease of host-local, from before *moment*, prevents an ADD; "" if there is none."""
-    # The kernel's clock of files is a little slow.
-    old = leases_of(departed._replace(since=moment - 1))
-    places = ", ".join(f"{lease.path} for {lease.ifname or 'an interface'} of {lease.container_id}" for lease in old)
-    return f"; host-local has a lease for it from before ({places}), which prevents another one" if old else ""
-
-
 def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "") -> NoReturn:
     """Raise the HostError for *error*, without the secrets that the plugin was given."""
     facts: Dict[str, Any] = {}
@@ -498,3 +491,103 @@ def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "
     if isinstance(error, PluginError):
         facts = {"plugin": error.plugin, "plugin_code": error.code, "stderr": scrub(error.stderr, known)}
     raise HostError(one_line(scrub(f"{what}: {error}{more}", known)), code=code, **facts) from error
+
+
+# ---- how plugins are run
+
+
+class DeadNetnsExecutor(SafeExecutor):
+    """Runs plugins as usual; a DEL that fails without a namespace is tried once more, with an empty one.
+
+    The specification allows an empty CNI_NETNS after the namespace is gone and requires that DEL succeeds. ``sbr``
+    (1.1.1 to 1.9.1) fails nevertheless, and the plugins before it in the chain would never release what they hold.
+    """
+
+    __slots__ = ()
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        try:
+            return super().exec_plugin(path, stdin, env, timeout)
+        except PluginError as error:
+            if env.get("CNI_COMMAND") != "DEL" or env.get("CNI_NETNS"):
+                raise
+            try:
+                with empty_netns(env["CNI_IFNAME"]) as netns:
+                    return super().exec_plugin(path, stdin, dict(env, CNI_NETNS=netns), timeout)
+            except (PluginError, OSError):
+                # The first failure is not affected by this workaround.
+                raise error from None
+
+
+class ContainerExecutor(Executor):
+    """Runs plugins with another executor, each only while their path leads to the namespace that is kept open.
+
+    Plugins get the path of the attachment, not that of the descriptor: results and cache entries hold it as those of
+    Go's libcni do, plugins and their daemons keep it beyond this process, and some (sbr, tuning's CHECK) find the
+    interfaces of a result by it. So it is compared directly before and after each plugin. A DEL has no result and must
+    not leave anything in the namespace of its ADD: where the path leads elsewhere, it gets that of the descriptor.
+
+    *tolerated*: a list that gets the errors of plugins, so that each runs, whether those before it failed or not.
+    """
+
+    __slots__ = ("_container", "_executor", "_tolerated")
+
+    def __init__(self, executor: Executor, container: Netns, tolerated: Optional[List[str]] = None) -> None:
+        super().__init__()
+        self._executor = executor
+        self._container = container
+        self._tolerated = tolerated
+
+    def find_in_path(self, plugin: str, paths: Sequence[str]) -> str:
+        try:
+            return self._executor.find_in_path(plugin, paths)
+        except PluginNotFoundError as error:
+            if self._tolerated is None:
+                raise
+            self._tolerated.append(str(error))
+            return ""
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        try:
+            return self._exec_inside(path, stdin, env, timeout) if path else b""
+        except (CNIError, HostError) as error:
+            if self._tolerated is None:
+                raise
+            self._tolerated.append(f"plugin {os.path.basename(path)}: {error}")
+            return b""
+
+    def _exec_inside(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float]) -> bytes:
+        container, command = self._container, env.get("CNI_COMMAND")
+        if not container.path or env.get("CNI_NETNS") != container.path:
+            return self._executor.exec_plugin(path, stdin, env, timeout)
+        if command == "DEL":
+            if not container.at_its_path:
+                env = dict(env, CNI_NETNS=f"/proc/{os.getpid()}/fd/{container.fd}" if container.fd >= 0 else "")
+            return self._executor.exec_plugin(path, stdin, env, timeout)
+        what = f"cannot run {command} of the plugin {os.path.basename(path)}"
+        container.require(what)
+        answer = self._executor.exec_plugin(path, stdin, env, timeout)
+        container.require(what)
+        return answer
+
+
+@contextlib.contextmanager
+def empty_netns(ifname: str = "") -> Iterator[str]:
+    """Make a network namespace without a name, which lives as long as the block, and give a path to it.
+
+    Its only interface, loopback, is called *ifname* if that is given: sbr 1.1.1 fails where there is none of that name.
+    Raises OSError.
+    """
+
+    def make() -> int:
+        unshare()
+        if ifname:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                fcntl.ioctl(probe, _SIOCSIFNAME, struct.pack("16s16s8x", b"lo", os.fsencode(ifname)))
+        return os.open(THREAD_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+
+    fd = apart(make)
+    try:
+        yield f"/proc/{os.getpid()}/fd/{fd}"
+    finally:
+        os.close(fd)

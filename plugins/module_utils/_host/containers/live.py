@@ -13,8 +13,9 @@ import os
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..addresses import packed
+from ..attachments.caches import CacheContents
 from ..attachments.request import Key
-from ..attachments.store import CacheContents, CachedAttachment
+from ..attachments.store import CachedAttachment
 from ..netlink import Link
 from .namespaces import Namespace, Namespaces, read_namespaces
 
@@ -57,7 +58,7 @@ class Homes:
                 place = (ns.identity["inode"], link.name)
                 self._matching.setdefault(place, set()).add(key)
                 if entry.identity:
-                    proven = ns is self._known(entry)
+                    proven = ns is self._namespaces.alive(entry.identity)
                 else:
                     addresses = (ns.addresses.get(packed(ip.partition("/")[0]), (0, 0)) for ip in entry.ips)
                     proven = ns in self._at(entry) and any(address[0] == link.index for address in addresses)
@@ -75,8 +76,7 @@ class Homes:
 
     def namespace_of(self, entry: CachedAttachment) -> Optional[Namespace]:
         """Return the namespace that the attachment lives in, None if it is gone or nothing leads there."""
-        home = next(self._candidates(entry), None)
-        return home[0] if home else None
+        return next((ns for ns, _words in self._candidates(entry)), None)
 
     def assigned(self, address: str) -> Optional[Key]:
         """Return the living attachment that *address* (such as 10.1.0.2/24) was assigned to, None if there is none."""
@@ -109,15 +109,12 @@ class Homes:
             return f"{text}, and none has an interface {entry.key.ifname} that may be its"
         return f"{text}, and its interface on the host is gone"
 
-    def _known(self, entry: CachedAttachment) -> Optional[Namespace]:
-        return self._namespaces.alive(entry.identity)
-
     def _at(self, entry: CachedAttachment) -> List[Namespace]:
         return [ns for path in entry.paths for ns in self._namespaces.at(path)]
 
     def _candidates(self, entry: CachedAttachment) -> Iterator[Tuple[Namespace, str]]:
         """Yield the namespaces that the attachment may live in, and what shows it, in words."""
-        known = self._known(entry)
+        known = self._namespaces.alive(entry.identity)
         if known is not None:
             yield known, known.name
         if not entry.identity:

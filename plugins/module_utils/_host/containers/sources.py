@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..attachments.store import CacheContents, CachedAttachment
+from ..attachments.caches import CacheContents
+from ..attachments.store import CachedAttachment
 from ..errors import HostError
 from . import containerd, nomad, podman
 from .live import Answer, Homes, LiveSet, answer_of, seen_from_here

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Dict, Mapping, Sequence
 
 from ..addresses import packed
+from ..attachments.caches import HostStores
 from ..attachments.request import Key
-from ..attachments.store import HostStores
 from ..errors import HostError
 from ..kernel.objects import ObjectKey
 from ..leases import Lease, read_leases

@@ -16,17 +16,8 @@ from ...libcni.errors import CNIError, PluginNotFoundError
 from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
-from ..attachments.attached import Attached
-from ..attachments.store import (
-    LEFTOVER,
-    OTHER,
-    UNREADABLE,
-    CacheContents,
-    CachedAttachment,
-    HostStores,
-    check_cache_dir,
-    remove_files,
-)
+from ..attachments.caches import CacheContents, HostStores, remove_files
+from ..attachments.store import LEFTOVER, OTHER, UNREADABLE, Attached, CachedAttachment, check_cache_dir
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
 from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir

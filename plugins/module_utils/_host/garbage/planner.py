@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from ..attachments.networks import Networks
+from ..attachments.caches import HostStores
 from ..attachments.remains import Dropped
-from ..attachments.store import HostStores
+from ..attachments.request import Networks
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError

@@ -13,9 +13,9 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_plugin_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError
 from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
-from ..attachments.attached import Attached, load_config
+from ..attachments.caches import CacheContents, read_cache, remove_files
 from ..attachments.request import Key
-from ..attachments.store import CacheContents, CachedAttachment, CacheFile, check_cache_dir, read_cache, remove_files
+from ..attachments.store import Attached, CachedAttachment, CacheFile, check_cache_dir, load_config
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR
 from ..containers.live import LiveSet

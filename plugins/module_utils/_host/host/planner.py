@@ -20,9 +20,8 @@ from .request import HostRequest, bin_dir_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..attachments.drift import Present
-    from ..attachments.networks import Networks
     from ..attachments.outcome import AttachPlan
-    from ..attachments.request import WantedAttachment
+    from ..attachments.request import Networks, WantedAttachment
     from ..binaries.outcome import Desired, PluginsPlan
     from ..footprints.rehearsed import Rehearsed
     from ..kernel.objects import ObjectKey
@@ -215,7 +214,7 @@ class HostPlanner:
 
     def _waiting(self, view: HostView, before: Sequence[Part]) -> Set[Key]:
         """Return the attachments whose network or namespace an earlier section should have made, and has not."""
-        from ..attachments.networks import Networks
+        from ..attachments.request import Networks
 
         options = self._request.sections["attachments"]
         unready = self._unready_networks(view, before)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ..attachments.attached import ADDING, ATTACHED, Attached
+from ..attachments.caches import HostStores
 from ..attachments.request import Key
-from ..attachments.store import LEFTOVER, RECORDS, CachedAttachment, HostStores, cache_dirs
+from ..attachments.store import ADDING, ATTACHED, LEFTOVER, RECORDS, Attached, CachedAttachment, cache_dirs
 from ..binaries.types import types_of
 from ..checks.view import pool_rows
 from ..errors import HostError

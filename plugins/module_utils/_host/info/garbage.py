@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ..attachments.store import HostStores
+from ..attachments.caches import HostStores
 from ..errors import HostError
 from ..garbage.candidate import DELETED, SCOPES, GcSettings
 from ..garbage.planner import plan_gc

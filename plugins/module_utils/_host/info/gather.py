@@ -61,7 +61,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         problems.extend(findings)
     if wanted & {"attachments", "leases", "kernel", "garbage", "audit"}:
         # Imported late: these modules take long to compile and are not always needed.
-        from ..attachments.store import HostStores
+        from ..attachments.caches import HostStores
 
         stores = HostStores(params["cache_dir"])
     if wanted & {"attachments", "leases", "kernel"}:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ..addresses import packed
-from ..attachments.attached import Attached
 from ..attachments.drift import find_recorded_drift
+from ..attachments.store import Attached
 from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
 from ..footprints.state import Drift, other_end, read_spaces
 from ..kernel.objects import ObjectKey, State

@@ -10,9 +10,10 @@ import os
 from functools import partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..attachments.caches import CacheContents, HostStores
 from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present, find_drift
 from ..attachments.request import Key
-from ..attachments.store import CacheContents, CachedAttachment, HostStores
+from ..attachments.store import CachedAttachment
 from ..binaries.types import is_multus
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace

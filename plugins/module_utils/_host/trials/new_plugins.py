@@ -7,10 +7,9 @@ import contextlib
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from ..attachments.attached import Attached
 from ..attachments.drift import Present
-from ..attachments.networks import Networks
-from ..attachments.request import Key
+from ..attachments.request import Key, Networks
+from ..attachments.store import Attached
 from ..binaries.outcome import PluginsPlan
 from ..confdir import network_files
 from ..errors import HostError

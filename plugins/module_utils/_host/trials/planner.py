@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from ..attachments.networks import Networks
-from ..attachments.store import CachedAttachment, check_cache_dir, read_cache, remove_files
+from ..attachments.caches import read_cache, remove_files
+from ..attachments.request import Networks
+from ..attachments.store import CachedAttachment, check_cache_dir
 from ..binaries.types import types_of
 from ..confdir import ConfFile, network_files, scan_conf_dir
 from ..errors import HostError

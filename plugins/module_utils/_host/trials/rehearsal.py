@@ -22,10 +22,10 @@ from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.kernel import attributes_in
 from ..addresses import objects_in, result_addresses
-from ..attachments.attached import Attached
 from ..attachments.drift import Present
 from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_of_tuning, sysctls_set_by
 from ..attachments.request import Key
+from ..attachments.store import Attached
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor

@@ -12,12 +12,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from ...libcni.conf import NetworkConfigList, PluginConfig
 from .. import netlink
 from ..addresses import family_of, packed, result_interfaces, result_ips
-from ..attachments.attached import Attached
-from ..attachments.executors import EmptyNetns
-from ..attachments.networks import Networks
 from ..attachments.remains import Departed, Row, drop_remains
-from ..attachments.request import Key
-from ..attachments.verbs import Verbs, can_check
+from ..attachments.request import Key, Networks
+from ..attachments.store import Attached
+from ..attachments.verbs import Verbs, can_check, empty_netns
 from ..binaries.types import types_of
 from ..binaries.usable import Binaries
 from ..errors import HostError
@@ -357,7 +355,7 @@ class Trier:
             ports = [*ports, {"hostPort": port, "containerPort": _PORT, "protocol": "tcp"}]
         if ports:
             capability_args["portMappings"] = ports
-        netns = held.enter_context(EmptyNetns())
+        netns = held.enter_context(empty_netns())
         containers.append(Container(Attached(key, config, netns, args, capability_args, None)))
         return containers[-1]
 

@@ -27,7 +27,7 @@ ALLOWED = {
     ("_host/netns.py", SETNS): "the one way in",
     ("_host/netns.py", BY_PATH): "back into the namespace of this process",
     ("_host/containers/namespaces.py", BY_PATH): "reads every namespace of the host, its own included",
-    ("_host/attachments/executors.py", SETNS): "a new one, for a thread",
+    ("_host/attachments/verbs.py", SETNS): "a new one, for plugins that fail without one",
     ("_host/trials/private_host.py", SETNS): "new ones, for a private host",
     ("libcni/kernel.py", SETNS): "the system call",
     ("libcni/netns.py", SETNS): "for plugins, which get a path; the descriptor is compared with the host's",

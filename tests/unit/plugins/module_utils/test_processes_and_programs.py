@@ -68,8 +68,7 @@ ALLOWED = {
         "/proc/"
     ],
     ("containers/sources.py", "whether the host has traces of a runtime, seen from a container"): ["/proc/1/root{}"],
-    ("attachments/executors.py", _OWN): ["/proc/{}/task/{}/ns/net", "/proc/{}/fd/{}"],
-    ("attachments/executors.py", "passes everything to the executor that checks plugins"): ["Executor"],
+    ("attachments/verbs.py", _OWN): ["/proc/{}/fd/{}", "THREAD_NETNS"],
     ("attachments/verbs.py", "its fourth argument is an executor"): ["CNIConfig"],
     ("host_routes.py", _KERNEL): ["/proc/sys/net/ipv6/conf/{}/accept_ra", "/proc/sys/net/ipv6/conf/all/forwarding"],
     ("netns.py", "the host's own namespace, which is never entered"): ["/proc/1/ns/net"],
@@ -104,7 +103,7 @@ ALLOWED = {
     ("firewall/tools.py", "iptables and nft, found as plugins find them: after check_trusted"): ["run_program"],
     ("attachments/watch.py", "the repair service itself, again, with the same interpreter"): ["run_program"],
     ("executor.py", "the executor that checks plugins"): ["Executor"],
-    ("attachments/verbs.py", "the type of what tests pass"): ["Executor"],
+    ("attachments/verbs.py", "passes everything to the executor that checks plugins"): ["Executor"],
     ("trials/private_host.py", "the kind of file system that is mounted"): ["proc"],
     ("libcni/process.py", "the one place; _host calls it after a check"): ["posix_spawn"],
     ("libcni/process.py", _CHILD): ["killpg"],

@@ -44,6 +44,7 @@ ALLOWED = {
     "_host/named_netns.py": ("names of namespaces, in /run/netns as ip has them", "makedirs unlink"),
     "_host/leases.py": ("the store of host-local, under its lock, without following links", "makedirs open unlink"),
     "_host/kernel/sysctls.py": ("a sysctl, without following links", "open"),
+    "_host/attachments/caches.py": (f"{_CACHE}", "unlink"),
     "_host/attachments/store.py": (f"{_CACHE}, or {_RUN}", "makedirs unlink"),
     "_host/binaries/batch.py": (_DESCRIPTOR, "chmod chown fchmod fchown symlink"),
     "_host/binaries/source.py": ("what was downloaded, in the directory of the module's run", "mkstemp"),

@@ -18,7 +18,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.podwire.cni.plugins.module_utils import _module
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import verb as gc_verb
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import STATE_DIR
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError

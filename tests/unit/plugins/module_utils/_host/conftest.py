@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, planner, recording, verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host

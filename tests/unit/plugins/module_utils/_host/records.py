@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ATTACHED
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import ATTACHED
 
 
 def write_record(cache_dir, key, identity, **members):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import manifest as manifests, named_netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks, request as attach_request
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -314,7 +314,7 @@ def test_a_check_that_cannot_run_is_one_problem_among_the_others(attach_host, mo
     def missing(self, config):
         raise HostError("ipam is not what cni_plugins installed", code="missing_plugin")
 
-    monkeypatch.setattr(networks.Networks, "test_plugins", missing)
+    monkeypatch.setattr(attach_request.Networks, "test_plugins", missing)
     plan = attach_host.check(*entries, on_drift="repair")
     assert actions(plan) == ["none", "repaired"]
     assert "missing_plugin" in codes(plan)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import executor, trust
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import HostStores
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import GcSettings

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.deduce import deduce
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import (

@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import executors
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.executors import (
-    DeadNetnsExecutor,
-    EmptyNetns,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import DeadNetnsExecutor, empty_netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.executor import SafeExecutor
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
@@ -30,7 +26,7 @@ def calls(monkeypatch):
         return b"fine"
 
     monkeypatch.setattr(SafeExecutor, "exec_plugin", exec_plugin)
-    monkeypatch.setattr(executors, "EmptyNetns", lambda ifname: contextlib.nullcontext(f"/empty/{ifname}"))
+    monkeypatch.setattr(verbs, "empty_netns", lambda ifname: contextlib.nullcontext(f"/empty/{ifname}"))
     return made
 
 
@@ -53,14 +49,14 @@ def test_nothing_else_is_tried_twice(calls):
 
 
 def test_if_that_fails_too_the_first_failure_counts(calls, monkeypatch):
-    monkeypatch.setattr(executors, "EmptyNetns", lambda ifname: contextlib.nullcontext("/broken"))
+    monkeypatch.setattr(verbs, "empty_netns", lambda ifname: contextlib.nullcontext("/broken"))
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
     def impossible(ifname):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(executors, "EmptyNetns", impossible)
+    monkeypatch.setattr(verbs, "empty_netns", impossible)
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
@@ -75,17 +71,16 @@ def links(path):
 
 def test_the_namespace_is_another_one_and_ends():
     here = os.stat("/proc/self/ns/net").st_ino
-    netns = EmptyNetns()
-    with netns as path:
+    with empty_netns() as path:
         assert os.stat(path).st_ino != here
         assert links(path) == ["lo"]
         assert os.stat("/proc/self/ns/net").st_ino == here
-    # The kernel ends the namespace with the thread that holds it.
-    assert not netns._thread.is_alive()
+    # The kernel ends the namespace with its last descriptor.
+    assert not os.path.exists(path)
 
 
 def test_its_only_interface_has_the_name_of_the_container_s():
-    with EmptyNetns("eth0") as path:
+    with empty_netns("eth0") as path:
         assert links(path) == ["eth0"]
 
 
@@ -93,17 +88,6 @@ def test_a_namespace_that_cannot_be_made(monkeypatch):
     def refuse():
         raise OSError(1, "Operation not permitted")
 
-    caught = []
-
-    def enter():
-        try:
-            EmptyNetns("eth0").__enter__()
-        except OSError as error:
-            caught.append(error.strerror)
-
-    monkeypatch.setattr(executors, "unshare", refuse)
-    # A daemon, so that a test that fails ends.
-    thread = threading.Thread(target=enter, daemon=True)
-    thread.start()
-    thread.join(10)
-    assert caught == ["Operation not permitted"]
+    monkeypatch.setattr(verbs, "unshare", refuse)
+    with pytest.raises(OSError, match="Operation not permitted"):
+        empty_netns("eth0").__enter__()

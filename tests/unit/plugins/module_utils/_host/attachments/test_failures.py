@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import capability_args, verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Dropped
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key, Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView

@@ -10,10 +10,9 @@ import random
 import pytest
 from hypothesis import HealthCheck, given as hypothesis_given, settings, strategies as st
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import attached as attached_module, store
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ATTACHED
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import ATTACHED, AttachmentStore
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
@@ -42,8 +41,7 @@ def run(tmp_path_factory, monkeypatch):
     """The directory of what attachments share."""
     folder = tmp_path_factory.mktemp("run")
     monkeypatch.setattr(store, "LOCK_PATH", str(folder / "lock"))
-    for module in (store, attached_module):
-        monkeypatch.setattr(module, "boot_id", lambda: "b")
+    monkeypatch.setattr(store, "boot_id", lambda: "b")
     return folder
 
 
@@ -74,7 +72,7 @@ def test_what_is_written_is_read(tmp_path_factory, host, inside):
 
 def test_the_footprint_of_another_boot_is_not_known(tmp_path, monkeypatch):
     AttachmentStore(str(tmp_path)).write(with_footprint(footprint()))
-    monkeypatch.setattr(attached_module, "boot_id", lambda: "another")
+    monkeypatch.setattr(store, "boot_id", lambda: "another")
     attached = AttachmentStore(str(tmp_path)).read(KEY).attached
     assert (attached.footprint, attached.damage, attached.identity) == (None, "", IDENTITY)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks as attach_networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, scan_conf_dir, with_folders
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -21,13 +21,11 @@ def write(directory, number):
 
 def test_each_file_is_read_once(tmp_path, monkeypatch):
     read = []
-    whole = attach_networks.network_conf_from_file
-    monkeypatch.setattr(
-        attach_networks, "network_conf_from_file", lambda path, *_more: read.append(path) or whole(path)
-    )
+    whole = attach_request.network_conf_from_file
+    monkeypatch.setattr(attach_request, "network_conf_from_file", lambda path, *_more: read.append(path) or whole(path))
     for number in range(1, 5):
         write(tmp_path, number)
-    networks = attach_networks.Networks(str(tmp_path), [], HostView())
+    networks = attach_request.Networks(str(tmp_path), [], HostView())
     assert [networks.load(f"net{number}").name for number in (4, 2, 1, 3, 4)] == [
         "net4",
         "net2",
@@ -43,7 +41,7 @@ def test_drop_ins_that_a_plan_leaves_count_before_they_are_there(tmp_path):
     view = HostView()
     drop_in = ConfFile("20.conf", str(tmp_path / "net1" / "20.conf"), b'{"type": "tuning"}')
     view.expect_files(str(tmp_path), with_folders(scan_conf_dir(str(tmp_path)), {"net1": [drop_in]}), ())
-    plugins = attach_networks.Networks(str(tmp_path), [], view).load("net1").plugins
+    plugins = attach_request.Networks(str(tmp_path), [], view).load("net1").plugins
     assert [plugin.type for plugin in plugins] == ["bridge", "tuning"]
 
 
@@ -51,7 +49,7 @@ def test_a_broken_file_does_not_hide_the_networks_of_other_files(tmp_path):
     for number in range(1, 4):
         write(tmp_path, number)
     (tmp_path / "15.conflist").write_text("{")
-    networks = attach_networks.Networks(str(tmp_path), [], HostView())
+    networks = attach_request.Networks(str(tmp_path), [], HostView())
     for name in ("net1", "net2", "net3"):
         assert networks.load(name).name == name
     with pytest.raises(HostError) as caught:
@@ -62,7 +60,7 @@ def test_a_broken_file_does_not_hide_the_networks_of_other_files(tmp_path):
 def load(tmp_path, name, managed=None, written=None):
     view = HostView(SimpleNamespace(networks=managed or {}))
     view.written.update(written or {})
-    return attach_networks.Networks(str(tmp_path), [], view).load(name)
+    return attach_request.Networks(str(tmp_path), [], view).load(name)
 
 
 def refused(tmp_path, name, **more):
@@ -138,7 +136,7 @@ def test_a_broken_file_that_is_managed_can_be_written_again(tmp_path):
 
 
 def test_an_error_is_raised_again(tmp_path):
-    networks = attach_networks.Networks(str(tmp_path), [], HostView())
+    networks = attach_request.Networks(str(tmp_path), [], HostView())
     errors = []
     for _time in range(2):
         with pytest.raises(HostError) as caught:
@@ -173,7 +171,7 @@ def code_of(tmp_path, monkeypatch, binaries, *plugins):
     monkeypatch.setattr(usable, "Binaries", lambda bin_dirs, view: made.append(bin_dirs) or binaries)
     conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": [*plugins]}
     (tmp_path / "10.conflist").write_text(json.dumps(conf))
-    networks = attach_networks.Networks(str(tmp_path), ["/bin"], HostView())
+    networks = attach_request.Networks(str(tmp_path), ["/bin"], HostView())
     codes = []
     for _time in range(2):
         try:

@@ -10,17 +10,15 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches, store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
     ADDING,
     ATTACHED,
     Attached,
-    result_addresses,
-)
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
     AttachmentStore,
     check_cache_dir,
+    result_addresses,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import DEFAULT_DIR, Entry, write_entry
@@ -75,7 +73,7 @@ def put(cache_dir, name, data, folder="results"):
 
 
 def read(cache_dir):
-    return store.read_cache(str(cache_dir))
+    return caches.read_cache(str(cache_dir))
 
 
 def only(cache_dir):
@@ -133,7 +131,7 @@ def test_what_is_managed(tmp_path, monkeypatch):
     # In a directory of its own, the collection made all of them.
     monkeypatch.setattr(store.cache, "DEFAULT_DIR", "/elsewhere")
     assert [entry.managed for entry in read(tmp_path).entries] == [True, True]
-    assert [entry.managed for entry in store.read_cache(str(tmp_path), is_other=True).entries] == [False, True]
+    assert [entry.managed for entry in caches.read_cache(str(tmp_path), is_other=True).entries] == [False, True]
 
 
 def test_networks_are_listed_once(tmp_path):
@@ -143,7 +141,7 @@ def test_networks_are_listed_once(tmp_path):
         entry = store.CachedAttachment("-".join(key), [], True)
         entry.attached = Attached(key, conf, "", [], {}, None)
         entries.append(entry)
-    contents = store.CacheContents([*entries, store.CachedAttachment("x", [], True)])
+    contents = caches.CacheContents([*entries, store.CachedAttachment("x", [], True)])
     assert [(network, plugin["type"]) for network, plugin in contents.networks] == [
         ("demo", "bridge"),
         ("demo", "portmap"),
@@ -303,27 +301,27 @@ def test_an_empty_cache(tmp_path):
 
 def test_the_other_caches(tmp_path, monkeypatch):
     default = tmp_path / "default"
-    monkeypatch.setattr(store, "_MANAGED_DIR", str(tmp_path / "managed"))
+    monkeypatch.setattr(caches, "_MANAGED_DIR", str(tmp_path / "managed"))
     monkeypatch.setattr(store.cache, "DEFAULT_DIR", str(default))
     add(default)
     add(default / "multus", Key("demo", "pod", "eth0"))
     (default / "empty").mkdir()
     AttachmentStore(str(tmp_path / "managed")).write(given())
-    found = store.read_other_caches(str(tmp_path / "elsewhere"))
+    found = caches.read_other_caches(str(tmp_path / "elsewhere"))
     assert [contents.source for contents in found] == [
         f"cache {tmp_path}/managed",
         f"cache {default}",
         f"cache {default}/multus",
     ]
     os.symlink(str(default), str(tmp_path / "link"))
-    assert [contents.cache_dir for contents in store.read_other_caches(str(tmp_path / "link"))] == [
+    assert [contents.cache_dir for contents in caches.read_other_caches(str(tmp_path / "link"))] == [
         f"{tmp_path}/managed",
         f"{default}/multus",
     ]
 
 
 def test_the_known_caches():
-    assert (store._MANAGED_DIR, DEFAULT_DIR) == ("/var/lib/podwire/cni", "/var/lib/cni")
+    assert (caches._MANAGED_DIR, DEFAULT_DIR) == ("/var/lib/podwire/cni", "/var/lib/cni")
 
 
 def test_only_files_that_have_not_changed_are_removed(tmp_path):
@@ -337,14 +335,14 @@ def test_only_files_that_have_not_changed_are_removed(tmp_path):
     os.utime(results / "new", ns=(0, files["d"].status.st_mtime_ns))
     (results / "new").rename(results / "d")
     os.utime(results / "e", ns=(0, 1))
-    store.remove_files(list(files.values()))
+    caches.remove_files(list(files.values()))
     assert sorted(os.listdir(results)) == ["b", "d", "e"]
 
 
 def test_a_file_that_could_not_be_read_is_removed(tmp_path):
     os.makedirs(tmp_path / "results")
     os.symlink("/nowhere", tmp_path / "results" / "link")
-    store.remove_files(only(tmp_path).files)
+    caches.remove_files(only(tmp_path).files)
     assert os.listdir(tmp_path / "results") == []
 
 
@@ -354,7 +352,7 @@ def test_a_file_that_cannot_be_removed(tmp_path):
     path.unlink()
     path.mkdir()
     with pytest.raises(HostError, match=rf"cannot remove {path}: Is a directory") as caught:
-        store.remove_files([file._replace(status=None)])
+        caches.remove_files([file._replace(status=None)])
     assert caught.value.code == "cache_not_removed"
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import CacheContents
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import CacheContents
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -67,7 +67,7 @@ def test_a_judge_needs_every_reason(tmp_path):
 
 def test_an_address_in_use_is_named_without_its_prefix(gc_host):
     gc_host.namespaces.append(alive(["10.1.0.5"]))
-    live = gc_host._find([store.CacheContents([])], (), None, None)
+    live = gc_host._find([caches.CacheContents([])], (), None, None)
     judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, frozenset(), {}, FirstSeen(str(gc_host.path / "seen")))
     candidate = Candidate(LEASE, "demo", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
     judge.decide(candidate)

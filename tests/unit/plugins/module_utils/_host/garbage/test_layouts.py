@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store as gc_cache
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches as gc_cache
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer

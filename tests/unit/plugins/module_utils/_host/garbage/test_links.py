@@ -8,11 +8,11 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import CacheContents
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
+    Attached,
     AttachmentStore,
-    CacheContents,
     CachedAttachment,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet

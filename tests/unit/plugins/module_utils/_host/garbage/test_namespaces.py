@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
@@ -68,8 +68,8 @@ class Host:
         (self.conf_dir / "demo.conflist").write_bytes(self.config)
         self.lease = path / "leases" / "demo" / IP
         self.lease.write_bytes(b"web\r\neth0")
-        monkeypatch.setattr(store, "_MANAGED_DIR", self.ours, raising=False)
-        monkeypatch.setattr(store.cache, "DEFAULT_DIR", self.libcni)
+        monkeypatch.setattr(caches, "_MANAGED_DIR", self.ours)
+        monkeypatch.setattr(caches.cache, "DEFAULT_DIR", self.libcni)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "default"),))
         monkeypatch.setattr(owners, "read_rules", FoundRules)
 
@@ -114,11 +114,11 @@ class Host:
         script = (
             "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host import errors\n"
-            "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store\n"
+            "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate\n"
-            "store.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
+            "caches.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
             "    found = planner.plan_gc(candidate.GcSettings(**options)).candidates\n"

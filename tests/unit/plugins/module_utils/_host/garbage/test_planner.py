@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
+    ADDING,
+    ATTACHED,
+    Attached,
+    AttachmentStore,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Homes, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -412,7 +416,7 @@ def test_gc_is_sent_only_where_every_container_is_known_and_no_runtime_is(gc_hos
 
 def test_what_is_live_by_the_cache_has_its_interfaces(gc_host):
     gc_host.attached("one", "10.1.0.5")
-    contents = store.read_cache(gc_host.cache_dir)
+    contents = caches.read_cache(gc_host.cache_dir)
     answer = answer_of(contents, Homes(contents.entries, Namespaces([alive()])))
     assert answer.containers == {"one": frozenset(["eth0"])}
     assert answer_of(contents, Homes(contents.entries, Namespaces([]))).containers == {}

@@ -8,9 +8,14 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import ADDING, ATTACHED, Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import HostStores
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import AttachmentStore, HostStores
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import (
+    ADDING,
+    ATTACHED,
+    Attached,
+    AttachmentStore,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces

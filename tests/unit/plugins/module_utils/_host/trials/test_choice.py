@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.packets import same_host

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes

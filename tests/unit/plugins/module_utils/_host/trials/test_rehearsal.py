@@ -9,8 +9,8 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import processes
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.attached import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import rows_of

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import remains, verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import (
@@ -41,7 +41,7 @@ class Smoke:
         self.answers = True
         self.pinged = []
         monkeypatch.setattr(smoke_trial, "Verbs", lambda *a: verbs.Verbs(*a, executor=attach_host))
-        monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
+        monkeypatch.setattr(smoke_trial, "empty_netns", self.netns)
         monkeypatch.setattr(smoke_trial, "Container", Container)
         monkeypatch.setattr(Container, "_look_inside", lambda self: {})
         for name in ("main", "meta", "ipam"):
@@ -162,5 +162,5 @@ def test_a_kernel_that_makes_no_namespace(tried, monkeypatch):
     def impossible():
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(smoke_trial, "EmptyNetns", impossible)
+    monkeypatch.setattr(smoke_trial, "empty_netns", impossible)
     assert tried.rows()[0]["error"]["code"] == "no_netns"
