@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_445),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_074),
+    Part("plugins", "plugins/*", 42_000, 55_426),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_055),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -40,7 +40,7 @@ PARTS = (
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_330),
+    "attachments": (3_613, 5_311),
     "binaries": (2_110, 2_482),
     "checks": (1_030, 1_711),
     "containers": (1_192, 1_206),

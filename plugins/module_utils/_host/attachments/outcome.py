@@ -9,7 +9,6 @@ from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..addresses import result_addresses
 from ..errors import HostError
-from ..kinds import text_of
 from ..plan import Plan, Step, workers_of
 from ..struct import field, struct
 from .drift import Drifts
@@ -19,47 +18,8 @@ from .store import Attached
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..footprints.state import Drift
-    from ..networks.owners import Living, Owners
+    from ..networks.owners import Living
     from .store import CachedAttachment
-
-
-def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
-    """Return plugin -> running daemon for the daemons that made two conflists differ; {} if anything else differs.
-
-    *now* is the configured conflist, *then* that of the ADD. A daemon may have added its plugin, changed it or removed
-    it.
-    """
-    # Imported late: networks seldom change.
-    from ..networks.owners import split
-
-    ours_now, theirs_now = split(now, lambda kind: owners.injector(kind) is not None)
-    ours_then, theirs_then = split(then, lambda kind: owners.injector(kind) is not None)
-    if gojson.dumps(ours_now) != gojson.dumps(ours_then):
-        return {}
-    changed = [
-        plugin for plugin in [*theirs_now, *theirs_then] if plugin not in theirs_now or plugin not in theirs_then
-    ]
-    daemons = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
-    return {kind: living for kind, living in daemons.items() if living is not None}
-
-
-def foreign_text(key: Key, daemons: Dict[str, Living]) -> str:
-    """Explain why an attachment is left alone although its network has changed."""
-    named = " and ".join(
-        f"{living.owner.name} (plugin {kind}; {living.process}, process {living.pid})"
-        for kind, living in daemons.items()
-    )
-    return (
-        f"{key}: the network was changed after the attachment was made, by the running {named}; the attachment is left "
-        "alone until it is attached again for another reason; set force: true to attach it again now"
-    )
-
-
-def other_namespace(then: str, now: str, exists: bool) -> str:
-    """Return what became of the namespace of an ADD at the path *then*, as a phrase."""
-    if not exists:
-        return "its namespace is gone"
-    return "its namespace was recreated" if then in ("", now) else f"it is attached in {then}, want {now}"
 
 
 def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSettings:

@@ -15,7 +15,7 @@ from ..errors import HostError
 from ..footprints.object_kinds import summarize
 from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
-from ..kinds import kind_of, lower_of
+from ..kinds import kind_of, lower_of, text_of
 from ..netns import Netns, Seen, inspect_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
@@ -31,7 +31,6 @@ from .outcome import (
     Outcome,
     asked_then,
     each_outcome,
-    other_namespace,
 )
 from .request import ABSENT, PRESENT, Key, Networks, WantedAttachment
 from .store import ADDING, ATTACHED, Attached, check_cache_dir
@@ -228,18 +227,36 @@ class AttachPlanner:
         return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
 
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
-        # Imported late: networks seldom change.
-        from ..networks.owners import Owners
-        from .outcome import injectors
+        """Return plugin -> running daemon for the daemons that made two networks differ; {} if anything else differs.
 
-        self._owners = self._owners or Owners(self._settings.conf_dir)
-        return injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
+        *now* is the configured one, *then* that of the ADD. A daemon may have added its plugin, changed it or removed
+        it.
+        """
+        # Imported late: networks seldom change.
+        from ..networks.owners import Owners, split
+
+        owners = self._owners = self._owners or Owners(self._settings.conf_dir)
+        (rest_now, theirs_now), (rest_then, theirs_then) = (
+            split(config.expanded_bytes(), lambda kind: owners.injector(kind) is not None) for config in (now, then)
+        )
+        if gojson.dumps(rest_now) != gojson.dumps(rest_then):
+            return {}
+        changed = [
+            plugin for plugin in [*theirs_now, *theirs_then] if plugin not in theirs_now or plugin not in theirs_then
+        ]
+        daemons = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
+        return {kind: living for kind, living in daemons.items() if living is not None}
 
     def _leave(self, outcome: Outcome) -> None:
-        from .outcome import foreign_text
-
+        """Leave an attachment alone although its network has changed."""
         outcome.reason = outcome.reason or "injected"
-        self._plan.note(outcome, "foreign_owner", foreign_text(outcome.key, outcome.injectors))
+        daemons = " and ".join(
+            f"{living.owner.name} (plugin {kind}; {living.process}, process {living.pid})"
+            for kind, living in outcome.injectors.items()
+        )
+        what = f"{outcome.key}: the network was changed after the attachment was made, by the running {daemons}"
+        rest = "the attachment is left alone until it is attached again for another reason"
+        self._plan.note(outcome, "foreign_owner", f"{what}; {rest}; set force: true to attach it again now")
 
     def _gone(self, outcome: Outcome, attached: Attached) -> str:
         """Return what is gone of the attachment (``netns``, ``interface``), "" if nothing is."""
@@ -250,7 +267,11 @@ class AttachPlanner:
                 # The path of the ADD exists only in the mount namespace of its runtime, or its mount was removed.
                 identity = namespace.identity
         if not same(namespace.identity, identity):
-            outcome.words = other_namespace(attached.netns, outcome.wanted.netns, namespace.identity is not None)
+            outcome.words = "its namespace was recreated"
+            if namespace.identity is None:
+                outcome.words = "its namespace is gone"
+            elif attached.netns not in ("", outcome.wanted.netns):
+                outcome.words = f"it is attached in {attached.netns}, want {outcome.wanted.netns}"
             return "netns"
         # Some networks make no interface of that name: if it did not exist after the ADD, it is not missing now.
         expected = attached.interface if attached.state == ATTACHED else attached.made_interface
