@@ -21,11 +21,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidat
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.garbage.gc_host import Host, alive
 
 
-@pytest.fixture
-def gc_host(tmp_path, monkeypatch):
-    return Host(tmp_path, monkeypatch)
-
-
 def test_the_memory_survives_nonsense(tmp_path):
     path = tmp_path / "seen"
     for text in ("", "[]", '{"a": "x"}', '{"a": 1e30}', "{"):
@@ -65,10 +60,11 @@ def test_a_judge_needs_every_reason(tmp_path):
     assert candidate.action == "deleted"
 
 
-def test_an_address_in_use_is_named_without_its_prefix(gc_host):
+def test_an_address_in_use_is_named_without_its_prefix(tmp_path, monkeypatch):
+    gc_host = Host(tmp_path, monkeypatch)
     gc_host.namespaces.append(alive(["10.1.0.5"]))
     live = gc_host._find([caches.CacheContents([])], (), None, None)
-    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, frozenset(), {}, FirstSeen(str(gc_host.path / "seen")))
+    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, frozenset(), {}, FirstSeen(str(tmp_path / "seen")))
     candidate = Candidate(LEASE, "demo", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
     judge.decide(candidate)
     assert candidate.reason == "address_live"

@@ -193,8 +193,7 @@ def test_a_damaged_file_without_a_note_is_left_if_its_name_has_a_live_container(
     folder = os.path.join(gc_host.cache_dir, "results")
     os.makedirs(folder)
     for name in ("demo-live-eth0", "demo-dead-eth0"):
-        with open(os.path.join(folder, name), "wb"):
-            pass
+        Path(folder, name).write_bytes(b"")
         gc_host.aged(os.path.join(folder, name), 3600)
     assert [verdict for _key, verdict in sorted(gc_host.verdicts().items())] == [("deleted", "empty"), ("left", "live")]
 
@@ -214,8 +213,7 @@ def test_files_that_nobody_understands_are_left(gc_host):
 
 def test_a_file_that_has_changed_since_is_not_removed(gc_host):
     path = gc_host.attached("dead", "10.1.0.5")
-    with open(path, "wb"):
-        pass
+    Path(path).write_bytes(b"")
     gc_host.aged(path, 3600)
     plan = gc_host.plan()
     Path(path).write_bytes(b"new")
@@ -227,8 +225,7 @@ def test_temporary_files_and_stray_notes_go(gc_host):
     path = gc_host.attached("dead", "10.1.0.5")
     os.unlink(path)
     temp = os.path.join(gc_host.cache_dir, ".cniCacheV1-0011.tmp")
-    with open(temp, "wb"):
-        pass
+    Path(temp).write_bytes(b"")
     gc_host.aged(temp, 3600)
     assert gc_host.verdicts() == {
         ("cache", temp): ("deleted", "leftover"),
@@ -254,8 +251,7 @@ def test_an_attachment_from_before_the_boot_says_so(gc_host):
 
 def test_a_cache_that_cannot_be_listed_is_an_error(gc_host):
     os.makedirs(gc_host.cache_dir)
-    with open(os.path.join(gc_host.cache_dir, "results"), "wb"):
-        pass
+    Path(gc_host.cache_dir, "results").write_bytes(b"")
     with pytest.raises(HostError) as caught:
         gc_host.plan()
     assert caught.value.code == "source_unusable"

@@ -197,6 +197,14 @@ def test_an_older_state_is_a_warning_and_another_network_an_error(ready_host):
     assert ready_host.levels() == [("error", "not_loaded")]
 
 
+def test_a_runtime_that_is_not_ready_is_an_error_unless_another_error_explains_it(ready_host):
+    ready_host.answer = CriStatus(False, "the sandbox server is gone", ["pods"])
+    (row,) = ready_host.explain()["obstacles"]
+    assert (row["code"], row["evidence"]) == ("network_not_ready", "the sandbox server is gone")
+    ready_host.write({**BRIDGE, "ipam": {"type": "dhcp", "daemonSocketPath": "/nowhere"}})
+    assert [code for _level, code in ready_host.levels()] == ["no_dhcp_daemon"]
+
+
 def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, monkeypatch):
     (ready_host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
     assert ready_host.levels() == []
