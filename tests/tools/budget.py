@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_426),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_055),
+    Part("plugins", "plugins/*", 42_000, 55_425),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_054),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -52,7 +52,7 @@ ROOMS = {
     "kernel": (957, 1_043),
     "networks": (1_060, 2_470),
     "runtimes": (2_760, 4_240),
-    "trials": (1_714, 3_930),
+    "trials": (1_714, 3_929),
 }
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")

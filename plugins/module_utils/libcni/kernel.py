@@ -153,12 +153,12 @@ def setns(fd: int) -> None:
         _call_libc("setns", fd, _CLONE_NEWNET)
 
 
-def unshare() -> None:
-    """Move this thread into a new network namespace. Raises OSError."""
+def unshare(kinds: int = _CLONE_NEWNET) -> None:
+    """Move this thread into new namespaces. Raises OSError."""
     if hasattr(os, "unshare"):
-        os.unshare(_CLONE_NEWNET)
+        os.unshare(kinds)
     else:
-        _call_libc("unshare", _CLONE_NEWNET)
+        _call_libc("unshare", kinds)
 
 
 def _call_libc(function: str, *arguments: int) -> None:

@@ -339,6 +339,31 @@ FAULTS = [
 ]
 
 
+# The fault, or its code -> words that the message has, or `evidence` of the row.
+WORDS = {
+    "broken_json": ["05-broken.conflist"],
+    "list_in_conf": ["05-list.conf"],
+    "text_for_a_flag": ["10-pods.conflist"],
+    "no_network": ["is empty"],
+    "full_pool": ["5 of 5 addresses"],
+    "ipv6_off": ["bridge", "conf/default/disable_ipv6 is 1"],
+    "no_iptables": ["portmap", "iptables"],
+    "full_second_pool": ["2 of 2 addresses"],
+    "bad_range": ["10.91.0.0/24"],
+    "no_addresses": ['no "ipam" with a type'],
+    "chain_order": ["tuning", "/plugins/0"],
+    "two_interfaces": ["ptp", "/plugins/1"],
+    "unsupported_by_runtime": ["1.6", "1.1.0"],
+}
+
+
+def follow(fault, error):
+    """Assert that the row of a fault quotes what is wrong."""
+    said = f"{error['message']} {error['evidence']}"
+    for word in WORDS.get(fault.__name__, WORDS.get(fault.__doc__, [])):
+        assert word in said, said
+
+
 # --- red herrings: none of them keeps a pod from its network
 
 

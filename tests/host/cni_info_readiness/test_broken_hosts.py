@@ -9,7 +9,6 @@ import signal
 from pathlib import Path
 
 import broken
-import evidence
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
@@ -72,7 +71,7 @@ def test_the_fault_is_named_and_nothing_else(node, fault, herring):
     for key in ("message", "evidence", "remedy"):
         assert error[key], key
         assert "herring" not in error[key]
-    evidence.follow(fault, error)
+    broken.follow(fault, error)
 
 
 # What is done to an installed plugin, and the code of the error.

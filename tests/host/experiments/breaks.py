@@ -105,20 +105,13 @@ def remove_host() -> None:
         f"""
         ip link delete {BRIDGE} 2>/dev/null || true
         ip netns delete {WORLD} 2>/dev/null || true
-        for tool in iptables ip6tables; do for backend in nft legacy; do for table in filter nat mangle raw; do
-          $tool-$backend -t $table -F 2>/dev/null || true; $tool-$backend -t $table -X 2>/dev/null || true
-          for hook in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do
-            $tool-$backend -t $table -P $hook ACCEPT 2>/dev/null || true
-          done
-        done; done; done
         nft flush ruleset
+        sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0
         umount {STORE} 2>/dev/null || true
         rm -rf {BIN_DIR} {STORE} /etc/cni/tuning
         rmdir /etc/cni 2>/dev/null || true
         """
     )
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("0")
-    Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("0")
 
 
 def breaks() -> list[Break]:
@@ -245,9 +238,13 @@ def _files() -> Iterator[Break]:
     folder = STORE / NETWORK
     full = f"mkdir {folder}; for n in $(seq 1 254); do printf 'other\\neth0' > {folder}/10.88.7.$n; done"
     yield Break("pool full", full)
-    yield Break("one lease left", f"{full}; rm {folder}/10.88.7.99")
+    last = f"{full}; rm {folder}/10.88.7.99"
+    yield Break("one lease left", last)
     yield Break("two leases left", f"{full}; rm {folder}/10.88.7.99 {folder}/10.88.7.98")
     yield Break("damaged lease", f"mkdir {folder}; echo > {folder}/10.88.7.2")
+    yield Break("directory for the last lease", f"{last}; mkdir {folder}/10.88.7.99")
+    yield Break("link for the last lease", f"{last}; ln -s nothing {folder}/10.88.7.99")
+    yield Break("directory for the lock", f"mkdir -p {folder}/lock")
     yield Break("last reserved damaged", f"mkdir {folder}; echo x > {folder}/last_reserved_ip.0")
     allowed = "mkdir -p /etc/cni/tuning; printf '%s\\n' '{}' > /etc/cni/tuning/allowlist.conf"
     yield Break("tuning forbidden", allowed.format("^net.ipv4.nothing$"))

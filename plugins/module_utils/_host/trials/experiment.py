@@ -45,11 +45,10 @@ from .packets import (
     keeps_apart,
     same_host,
 )
-from .private_host import STORE, new_netns, private_store, why_not_apart, work_apart
+from .private_host import STORE, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
 
 # Seconds for a plugin, for a network, and for all of a host.
 _TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 20.0
-_LARGEST_LEASE = 4096
 # Which sysctls tuning may set (plugins/meta/tuning).
 _ALLOWED = ("allowlist.conf", ["/etc/cni/tuning"])
 _IFNAME = "eth0"
@@ -114,7 +113,7 @@ class Experiment:
     def __init__(self, subject: Subject, host: HostCopy) -> None:
         self._subject = subject
         self._host = host
-        self._files: Dict[str, bytes] = {}
+        self._files: Dict[str, Optional[bytes]] = {}
         self.unknown = next(filter(None, (_why_never(plugin, subject.bin_dirs) for plugin in subject.plugins)), "")
         plugins: List[Any] = [gojson.loads(gojson.dumps(plugin)) for plugin in subject.plugins]
         for number, plugin in enumerate(plugins):
@@ -141,12 +140,8 @@ class Experiment:
         # Instead of all spellings: host-local would take another one that sorts after it.
         put_member(ipam, "dataDir", private_store(number))
         put_member(plugin, "ipam", ipam)
-        folder = os.path.join(real, self._subject.name)
-        with contextlib.suppress(OSError):
-            for name in os.listdir(folder):
-                with contextlib.suppress(OSError):
-                    target = os.path.join(private_store(number), self._subject.name, name)
-                    self._files[target] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+        folder = os.path.join(private_store(number), self._subject.name)
+        self._files.update(read_store(os.path.join(real, self._subject.name), folder))
 
     @property
     def memory(self) -> Memory:
@@ -167,10 +162,7 @@ class Experiment:
             # Without the tool, the plugin says so.
             with contextlib.suppress(HostError):
                 run_command([find_command(tool) or tool, *rule], _TIMEOUT)
-        for path, content in self._files.items():
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as stream:
-                stream.write(content)
+        put_files(self._files)
         return json.dumps(self._try(outside)._asdict()).encode()
 
     def _try(self, outside: Netns) -> Observation:

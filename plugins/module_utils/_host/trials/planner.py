@@ -26,7 +26,6 @@ from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtimes.effective import Effective
     from ..runtimes.runtime import Runtime
 
 Reason = Tuple[str, str]
@@ -107,7 +106,11 @@ class SmokePlanner:
         check_directory(self._settings.conf_dir, self._plan.refuse, self._settings.check_mode)
         check_cache_dir(self._settings.cache_dir)
         check_cache_dir(self._cache_dir)
-        self._effective = self._find_runtimes()
+        # Imported late: what is refused does not need it.
+        from ..runtimes.effective import Effective
+
+        conf_dir, view = self._settings.conf_dir, HostView()
+        self._effective = Effective(None, conf_dir, self._settings.bin_dirs, scan_conf_dir(conf_dir), view)
         for entry in read_cache(self._cache_dir).entries:
             self._add_take_back(entry)
         asked = "its test was requested" if self._settings.networks is not None else "its test does no harm"
@@ -128,13 +131,6 @@ class SmokePlanner:
         if self._plan.steps:
             self._plan.finish = self._remove_folders
         return self._plan
-
-    def _find_runtimes(self) -> Effective:
-        # Imported late: what is refused does not need it.
-        from ..runtimes.effective import Effective
-
-        settings = self._settings
-        return Effective(None, settings.conf_dir, settings.bin_dirs, scan_conf_dir(settings.conf_dir), HostView())
 
     def _trier(self, network: str) -> Trier:
         """Return what tests *network* with the plugins of the runtime that uses it, or else with those of bin_dirs.

@@ -1,9 +1,11 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The pools that host-local takes addresses from: which are used up, and by whom; which leases keep containers off."""
+"""The pools that host-local takes addresses from: which are used up, and by whom; what in them keeps containers off."""
 
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ..errors import HostError
@@ -28,7 +30,8 @@ class Pools:
         self._podman = next((runtime for runtime in runtimes if runtime.name == "podman"), Runtime("podman"))
 
     def obstacles(self, ipam: Mapping[str, Any], data_dir: str, network: str) -> Iterator[Finding]:
-        """Yield the sets of ranges that have no free address: a container needs one of each."""
+        """Yield what host-local cannot use, and the sets of ranges without a free address: a container needs all."""
+        yield from _unusable(os.path.join(data_dir, network))
         leases = read_leases(data_dir, network)[0]
         for _pointer, entries in range_sets(ipam):
             ranges = [part for part in map(range_of, entries) if part is not None]
@@ -93,6 +96,22 @@ class Pools:
             return read_namespaces([])
         except HostError:
             return None
+
+
+def _unusable(store: str) -> Iterator[Finding]:
+    """Yield what in a store makes every ADD fail: host-local reads all files, and writes down where it has left off."""
+    for name in sorted(os.listdir(store)) if os.path.isdir(store) else ():
+        path, kept = os.path.join(store, name), name.startswith("last_reserved_ip.")
+        real = Path(os.path.realpath(path))
+        # It creates what a link leads to.
+        needed = (kept or name == "lock") and (os.path.lexists(real) or not real.parent.is_dir())
+        why = "it is a FIFO, and reading it never ends" if real.is_fifo() else ""
+        if needed and not why:
+            writable = "" if not kept or os.access(real, os.W_OK) else "it is immutable, or mounted read-only"
+            why = writable if real.is_file() else "it is no file"
+        if why:
+            text = f"host-local cannot use {path}, which every ADD of the network needs"
+            yield obstacle("state_unwritable", text, why, f"remove {path}, which host-local then creates")
 
 
 def _of_stopped(lease: Lease, name: str, files: Mapping[str, str]) -> Finding:

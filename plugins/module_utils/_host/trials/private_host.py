@@ -16,8 +16,9 @@ import signal
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ...libcni.files import read_file
 from ...libcni.kernel import unshare
 from ...libcni.process import Child
 from ..errors import HostError
@@ -38,6 +39,8 @@ _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _EMPTIED = ("/run", "/var/lib/cni")
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _CHUNK = 1 << 16
+# A lease is two names.
+_LARGEST_LEASE = 4096
 _LARGEST = 32 << 20
 # Plugins and tools are some; seconds between two counts.
 _MOST_PROCESSES, _GLANCE = 500, 0.05
@@ -63,6 +66,26 @@ def why_not_apart(plugin: Mapping[str, Any]) -> str:
     if kind == "host-device" and not text_of(plugin, "device"):
         return "host-device names its device by hardware"
     return ""
+
+
+def read_store(folder: str, target: str) -> Dict[str, Optional[bytes]]:
+    """Return what a store of host-local has, by its path in *target*; None is a directory, b"" what cannot be read."""
+    files: Dict[str, Optional[bytes]] = {}
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path, copy = os.path.join(folder, name), os.path.join(target, name)
+        files[copy] = None if os.path.isdir(path) else b""
+        with contextlib.suppress(OSError):
+            files[copy] = read_file(path, _LARGEST_LEASE, follow=False)
+    return files
+
+
+def put_files(files: Mapping[str, Optional[bytes]]) -> None:
+    """Make files, and directories (None), by their paths in the private host."""
+    for path, content in files.items():
+        os.makedirs(path if content is None else os.path.dirname(path), exist_ok=True)
+        if content is not None:
+            with open(path, "wb") as stream:
+                stream.write(content)
 
 
 class _Running:
@@ -159,7 +182,7 @@ def _live_and_die_with(parent: int) -> None:
 def _guard(work: Work, needed: Sequence[str], writer: int, timeout: float) -> None:
     """Start the process that works, the first one of a PID namespace, and kill it at the deadline."""
     try:
-        _call("unshare", _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK)
+        unshare(_NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK)
     except OSError as error:
         _tell(writer, _FAILED, f"no private namespaces: {error.strerror}".encode())
         os._exit(0)
@@ -281,21 +304,10 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _call(function: str, *arguments: int) -> None:
-    if getattr(_libc(), function)(*arguments) != 0:
-        raise _last_error()
-
-
-def _last_error(what: str = "") -> OSError:
-    import ctypes
-
-    number = ctypes.get_errno()
-    return OSError(number, what + os.strerror(number))
-
-
 def _mount(source: Union[str, None], target: str, kind: Union[str, None], flags: int = 0) -> None:
     import ctypes
 
     names = [None if name is None else os.fsencode(name) for name in (source, target, kind)]
     if _libc().mount(*names, ctypes.c_ulong(flags), None) != 0:
-        raise _last_error(f"cannot mount {target}: ")
+        number = ctypes.get_errno()
+        raise OSError(number, f"cannot mount {target}: {os.strerror(number)}")

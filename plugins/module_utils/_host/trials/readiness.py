@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from functools import cached_property
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -41,6 +42,8 @@ _KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
 _ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
 _CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
 _PROC = "/proc/sys/net"
+# What tuning writes down before it changes it (plugins/meta/tuning/tuning.go: createBackup).
+_PUT_BACK = ("mac", "mtu", "promisc", "allmulti", "txqlen")
 
 
 def all_of(answers: Sequence[Optional[bool]]) -> Optional[bool]:
@@ -413,20 +416,11 @@ class NetworkCauses:
 
     def find(self) -> Iterator[Finding]:
         """Yield the obstacles in the order in which an ADD meets them."""
-        for finding in self._find():
+        parts = [self._binaries(), self._versions(), self._state(), *map(self._needs, self.plugins), self._conflicts()]
+        parts.append(tool_obstacles(self.plugins, {"portMappings": True}, self.binaries.bin_dirs))
+        parts += [self._kernel(), self._addresses(), self.readiness.other_programs.obstacles_of(self.plugins)]
+        for finding in itertools.chain.from_iterable(parts):
             yield finding._replace(network=self.network.name, file=finding.file or self.network.file.path)
-
-    def _find(self) -> Iterator[Finding]:
-        yield from self._binaries()
-        yield from self._versions()
-        yield from self._state()
-        for plugin in self.plugins:
-            yield from self._needs(plugin)
-        yield from self._conflicts()
-        yield from tool_obstacles(self.plugins, {"portMappings": True}, self.binaries.bin_dirs)
-        yield from self._kernel()
-        yield from self._addresses()
-        yield from self.readiness.other_programs.obstacles_of(self.plugins)
 
     def _binaries(self) -> Iterator[Finding]:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
@@ -464,13 +458,15 @@ class NetworkCauses:
     def _state(self) -> Iterator[Finding]:
         """Yield directories that plugins and libcni write to, and cannot."""
         stores = [os.path.join(data_dir, self.network.name) for data_dir in map(lease_dir, self.plugins) if data_dir]
-        reasons: Dict[str, str] = {}
-        for path in [*stores, os.path.join(DEFAULT_DIR, "results")]:
-            reasons.setdefault(_read_only_or_full(path), path)
-        for why, path in reasons.items():
+        tunings = [plugin for plugin in self.plugins if any(member_of(plugin, name) for name in _PUT_BACK)]
+        backups = [set_or_default(plugin, "dataDir") for plugin in tunings if text_of(plugin, "type") == "tuning"]
+        reasons: Dict[Tuple[str, str], str] = {}
+        for path in [*stores, *backups, os.path.join(DEFAULT_DIR, "results")]:
+            reasons.setdefault(_why_unwritable(path), path)
+        for (why, remedy), path in reasons.items():
             if why:
                 text = f"nothing can be written to {path}, where every ADD keeps its state"
-                yield obstacle("state_unwritable", text, why, "free space, or mount it writable")
+                yield obstacle("state_unwritable", text, why, remedy)
 
     def _needs(self, plugin: Dict[str, Any]) -> Iterator[Finding]:
         """Yield what single plugins need of the host."""
@@ -538,21 +534,19 @@ class NetworkCauses:
             yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
 
 
-def _read_only_or_full(path: str) -> str:
-    """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
+def _why_unwritable(path: str) -> Tuple[str, str]:
+    """Return why nothing can be written to the directory *path*, or to where it would be made, and what helps."""
     existing = path
     while not os.path.lexists(existing) and existing != "/":
         existing = os.path.dirname(existing)
     if not os.path.isdir(existing):
-        return f"{existing} is not a directory"
-    try:
-        status = os.statvfs(existing)
-    except OSError as error:
-        raise HostError(f"cannot examine {existing}: {error.strerror}", code="unreadable") from error
+        return f"{existing} is not a directory", f"move {existing} away, so that the directory can be made"
+    status = os.statvfs(existing)
     if status.f_flag & os.ST_RDONLY:
-        return f"{existing} is on a file system that is mounted read-only ({mount_point(existing)})"
-    if status.f_blocks and not status.f_bavail:
-        return f"the file system of {existing} is full ({mount_point(existing)})"
-    if status.f_files and not status.f_favail:
-        return f"the file system of {existing} has no free inodes ({mount_point(existing)})"
-    return ""
+        point = mount_point(existing)
+        return f"{existing} is on a file system that is mounted read-only ({point})", f"mount -o remount,rw {point}"
+    if (status.f_blocks and not status.f_bavail) or (status.f_files and not status.f_favail):
+        return f"the file system of {existing} ({mount_point(existing)}) is full", "remove files there"
+    if not os.access(existing, os.W_OK):
+        return f"{existing} is immutable, or something else denies it", f"chattr -i {existing}"
+    return "", ""

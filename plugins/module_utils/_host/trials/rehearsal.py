@@ -7,7 +7,6 @@ whose names are hashes get the same names. Names and MACs made at random are rep
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +17,6 @@ from ...libcni import gojson
 from ...libcni.api import CNIConfig, RuntimeConf
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
-from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.kernel import attributes_in
 from ..addresses import objects_in, result_addresses
@@ -65,7 +63,7 @@ from ..netns import Netns, visit
 from ..plan import workers_of
 from ..secrets import one_line, scrub, secrets_of
 from .memory import Memory, forget
-from .private_host import STORE, new_netns, private_store, why_not_apart, work_apart
+from .private_host import STORE, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
 from .surroundings import FAKE_PEER, Surroundings
 
 # Which backend iptables has.
@@ -73,8 +71,6 @@ _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
 # Seconds for a plugin, for a rehearsal, and for all of a run.
 _TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 60.0
 _KIND = "rehearsals"
-# A lease is two names.
-_LARGEST_LEASE = 4096
 _HEADS = {"link": LINK.size, "addr": ADDRESS.size, "neigh": NEIGHBOUR.size}
 _NO_MAC = "0" * 12
 # IFLA_ADDRESS
@@ -103,7 +99,7 @@ class Rehearsal:
         self._bin_dirs = list(bin_dirs)
         self._replaced = dict(replaced or {})
         self._is_new = written is None
-        self._leases: Dict[Tuple[int, str], bytes] = {}
+        self._files: Dict[str, Optional[bytes]] = {}
         self._stores: List[Tuple[str, str]] = []
         self.partly = ""
         self._config: Optional[NetworkConfigList] = None
@@ -199,15 +195,12 @@ class Rehearsal:
 
     def leave_addresses(self, earlier: Sequence[Rehearsed]) -> None:
         """Have host-local choose as on the host, after the rehearsals that were *earlier*."""
-        for number, store in enumerate(self._stores):
-            folder = os.path.join(*store)
-            with contextlib.suppress(FileNotFoundError):
-                for name in os.listdir(folder):
-                    with contextlib.suppress(OSError):
-                        self._leases[number, name] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+        folders = {store: os.path.join(private_store(number), store[1]) for number, store in enumerate(self._stores)}
+        for store, folder in folders.items():
+            self._files.update(read_store(os.path.join(*store), folder))
         for key, lease in (entry for add in earlier for objects in add.owned.values() for entry in objects.items()):
-            if key[0] == LEASE and key[1:3] in self._stores:
-                self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = lease.value.encode()
+            if key[0] == LEASE and key[1:3] in folders:
+                self._files[os.path.join(folders[str(key[1]), str(key[2])], str(key[3]))] = lease.value.encode()
 
     # ---- in the private host
 
@@ -223,7 +216,7 @@ class Rehearsal:
         netns = new_netns("container")
         container = Netns(netns)
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
-        self._put_leases(stores)
+        put_files(self._files)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config, attached.key.ifname)
         before = Reading({HOST: {**read_inside(SWITCHES), **read_stores(stores)}}, FoundChains())
@@ -256,13 +249,6 @@ class Rehearsal:
             "result": result,
         }
         return json.dumps(answer, separators=(",", ":")).encode()
-
-    def _put_leases(self, stores: Sequence[Tuple[str, str]]) -> None:
-        for (number, name), content in self._leases.items():
-            folder = os.path.join(*stores[number])
-            os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, name), "wb") as stream:
-                stream.write(content)
 
     def _put_binaries(self) -> List[str]:
         """Return the directories of the plugins: one with those that replace others comes first."""

@@ -90,10 +90,18 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
 
 
 def test_where_nothing_can_be_written(tmp_path):
-    assert readiness._read_only_or_full(str(tmp_path / "a" / "b")) == ""
+    assert readiness._why_unwritable(str(tmp_path / "a" / "b")) == ("", "")
     (tmp_path / "file").write_text("")
-    assert readiness._read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
-    assert (
-        "mounted read-only (/proc/sys)" in readiness._read_only_or_full("/proc/sys/net")
-        or readiness._read_only_or_full("/proc/sys/net") == ""
-    )
+    assert readiness._why_unwritable(str(tmp_path / "file" / "b"))[0] == f"{tmp_path}/file is not a directory"
+    assert readiness._why_unwritable("/proc/sys/net")[1]
+
+
+def test_what_in_a_store_stops_host_local(tmp_path):
+    for name in ("10.1.0.2", "lock", "last_reserved_ip.0"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "last_reserved_ip.1").symlink_to("created")
+    (tmp_path / "last_reserved_ip.2").symlink_to("no/where")
+    os.mkfifo(tmp_path / "10.1.0.4")
+    findings = readiness.Pools([]).obstacles({}, str(tmp_path.parent), tmp_path.name)
+    names = [os.path.basename(finding.remedy.split(",")[0]) for finding in findings]
+    assert names == ["10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]

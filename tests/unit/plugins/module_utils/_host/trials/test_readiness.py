@@ -81,7 +81,7 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
     monkeypatch.setattr(readiness, "directory_problems", lambda view, binaries: [])
-    monkeypatch.setattr(readiness, "_read_only_or_full", lambda path: "")
+    monkeypatch.setattr(readiness, "_why_unwritable", lambda path: ("", ""))
     # A tree of /proc/sys/net of its own.
     proc = tmp_path / "proc"
     (proc / "ipv4").mkdir(parents=True)
