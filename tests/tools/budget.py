@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_425),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_054),
+    Part("plugins", "plugins/*", 42_000, 55_424),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_053),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -42,7 +42,7 @@ PARTS = (
 ROOMS = {
     "attachments": (3_613, 5_311),
     "binaries": (2_110, 2_482),
-    "checks": (1_030, 1_711),
+    "checks": (1_030, 1_710),
     "containers": (1_192, 1_206),
     "firewall": (842, 1_617),
     "footprints": (1_127, 2_009),

@@ -53,8 +53,7 @@ def test_a_sound_host_is_ready(node):
 @pytest.mark.parametrize("herring", broken.HERRINGS, ids=lambda one: one.__name__)
 def test_a_red_herring_alone_is_no_fault(node, herring):
     herring()
-    found = same(node, [])
-    assert found.row["ready"] is True
+    assert same(node, []).row["ready"] is True
 
 
 @pytest.mark.parametrize(
@@ -111,9 +110,11 @@ def test_a_plugin_that_talks_to_a_daemon_is_not_known_to_be_ready(node):
     assert (obstacle["level"], obstacle["network"]) == ("info", "pods")
 
 
-def test_a_master_can_have_another_name(node):
-    sh("ip link add pwup up type veth peer pwp; ip link property add dev pwup altname pwother; ip link set pwp up")
-    broken.write("10-pods.conflist", {**broken.bridge(), "type": "macvlan", "master": "pwother"})
+@pytest.mark.parametrize(("name", "generation"), [("pwother", "old"), ("pwother-with-more-than-15-bytes", "new")])
+@pytest.mark.usefixtures("generation")
+def test_a_master_can_have_another_name(node, name):
+    sh(f"ip link add pwup up type veth peer pwp; ip link property add dev pwup altname {name}; ip link set pwp up")
+    broken.write("10-pods.conflist", {**broken.bridge(), "type": "macvlan", "master": name})
     assert same(node, []).row["ready"] is True
 
 
@@ -172,9 +173,8 @@ def test_status_is_what_the_plugin_says(node, plugin, state, code):
 
 
 def test_confirmed_is_the_same_truth(node):
-    fleet = {"cniVersion": "1.0.0", "plugins": [broken.bridge()]}
     (broken.CONF_DIR / "10-pods.conflist").unlink()
-    wanted = {"networks": [{"name": "pods", "conflist": fleet}]}
+    wanted = {"networks": [{"name": "pods", "conflist": {"cniVersion": "1.0.0", "plugins": [broken.bridge()]}}]}
     assert node.host.run("cni_conf", **wanted)["confirmed"] is True
     assert node.host.run("cni_conf", **wanted)["confirmed"] is True
     Path(broken.BIN_DIR / "loopback").unlink()

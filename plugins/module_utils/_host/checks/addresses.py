@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ...libcni.kernel import pack_attribute
 from ..errors import HostError
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..kinds import delegate_of, kind_of, member_of, text_of
-from ..netlink import MAIN_TABLE, host_addresses, links, routes
+from ..netlink import MAIN_TABLE, Dumps, host_addresses, links, routes
 from ..problems import INFO, WARNING, Finding
 from ..ranges import Interface, Subnet
 from .view import Bridge, ConfView, Pool, Uses, chain_of
@@ -174,6 +176,8 @@ def _nested(
 
 # ---- the host
 
+# The longest name that the C library asks for, and IFLA_ALT_IFNAME, for longer ones.
+_LONGEST, _OTHER_NAME = 15, 53
 # What plugins create for single containers.
 _OF_CONTAINERS = {"veth"}
 # The most addresses and routes that one message names.
@@ -254,10 +258,7 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Finding]:
                 # ipvlan uses the interface of the plugin before it; the schema of vlan requires a master.
                 chained = kind == "ipvlan" and index
                 if not name and kind != "vlan" and not chained and not _has_default_route():
-                    what = (
-                        f"{kind}: master is not set, and the host has no default route to take an interface from, so "
-                        "every ADD fails"
-                    )
+                    what = f"{kind}: master is not set, and the host has no default route to take one from"
                     remedy = 'write one, such as "master": "eth0"'
                     yield Finding(view.level(file), "master_missing", what, remedy, path, place)
 
@@ -284,9 +285,12 @@ def _has_default_route() -> bool:
 
 
 def _is_there(name: str) -> bool:
+    """Tell whether the host has an interface of that name, which may be an alternative one, as for the plugins."""
     try:
-        # Like the plugins, this finds an interface by an alternative name, too.
-        return socket.if_nametoindex(name) > 0
+        if len(os.fsencode(name)) <= _LONGEST:
+            return socket.if_nametoindex(name) > 0
+        with Dumps() as dumps:
+            return bool(dumps.ask(18, 16, bytes(16) + pack_attribute(_OTHER_NAME, os.fsencode(name) + b"\0")))
     except (OSError, ValueError):
         # The name in a conflist may not be a valid name of an interface.
         return False
@@ -294,11 +298,8 @@ def _is_there(name: str) -> bool:
 
 def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[Finding]:
     subnet = pool.range.subnet
-    overlapping = [
-        taken
-        for taken in kernel.taken
-        if taken.subnet.overlaps(subnet) and not (taken.link and taken.link == pool.link)
-    ]
+    others = (taken for taken in kernel.taken if not (taken.link and taken.link == pool.link))
+    overlapping = [taken for taken in others if taken.subnet.overlaps(subnet)]
     # A wider route, such as one to a company's whole network, is fine: the subnet takes a part of it.
     wider = [taken for taken in overlapping if taken.remote and taken.subnet.prefixlen <= subnet.prefixlen]
     other = [taken for taken in overlapping if taken not in wider]
@@ -328,7 +329,5 @@ def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Itera
         f"the bridge {bridge.link} exists with the address {present[0]}, but the network's gateway is {gateways[0]}: "
         "every ADD fails ('already has an IP address different from')"
     )
-    remedy = (
-        f'detach its containers and remove the bridge (ip link delete dev {bridge.link}), or write "forceAddress": true'
-    )
+    remedy = f'detach its containers and run "ip link delete dev {bridge.link}", or write "forceAddress": true'
     yield Finding(view.level(bridge.file), "bridge_address", what, remedy, bridge.path, bridge.pointer + "/bridge")
