@@ -508,8 +508,8 @@ class NetworkCauses:
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
         for plugin in filter(forwards, self.plugins):
-            name = bridge_of(plugin) if read_global(f"ipv6/conf/{bridge_of(plugin)}/disable_ipv6") else "default"
-            off = read_global(f"ipv6/conf/{name}/disable_ipv6")
+            own = read_global(f"ipv6/conf/{bridge_of(plugin)}/disable_ipv6")
+            name, off = (bridge_of(plugin), own) if own else ("default", read_global("ipv6/conf/default/disable_ipv6"))
             if off != "0" and any(part.subnet.version == 6 for part in ranges_of(object_of(plugin, "ipam"))):
                 text = f"the host has IPv6 off, so that {text_of(plugin, 'type')} cannot assign the IPv6 gateway"
                 evidence = f"{_PROC}/ipv6/conf/{name}/disable_ipv6 is {off or 'missing'}"
