@@ -81,7 +81,7 @@ def macs_known_of(container):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in MADE and kind != SWITCH])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in (*MADE, SWITCH, "way")])
 def test_what_is_put_back_costs_no_connection(new_site, kind):
     chain = CHAIN_OF.get(kind, "bridge-dual-masq")
     site = new_site(chain, CHAINS[chain].generations[-1])

@@ -45,6 +45,7 @@ ALONE = ("host-device", "loopback", "static", "vlan", "vrf")
 # of a bridge, which may be the host's own, and how addresses are generated, which the host chooses, too.
 NOT_REHEARSED = {"host-device": ("txqlen", "mtu", "alias", "mac")}
 OF_A_BRIDGE = tuple(f"link {BRIDGE_NAME} {how}" for how in ("txqlen", "mtu", "settings"))
+OF_A_BRIDGE += (f"conf4 {BRIDGE_NAME} forwarding",)
 NONE = "/run/home/none"
 
 
@@ -123,10 +124,9 @@ def missing(recorded, rehearsed):
 
 
 def is_rehearsed(chain, one):
-    left_out = NOT_REHEARSED.get(chain, ())
     if one.what.startswith(OF_A_BRIDGE) or one.what.startswith(f"vlan {BRIDGE_NAME} "):
         return False
-    return "fdb" not in one.kind and not one.kind.endswith((*left_out, "addrgenmode"))
+    return "fdb" not in one.kind and not one.kind.endswith((*NOT_REHEARSED.get(chain, ()), "addrgenmode"))
 
 
 def trial(site, one):
@@ -167,10 +167,9 @@ def unordered(picture, made_again=False):
     """Leave out which of two containers' rules comes first, which a rehearsal does not tell, and perhaps indexes."""
     sections = ("iptables", "nftables")
     found = {name: {key: sorted(map(str, rules)) for key, rules in picture[name].items()} for name in sections}
-    if made_again:
-        for name in (name for name in picture if name.endswith(" links")):
-            settings = picture[name].items()
-            found[name] = {link: {**all_, "ifindex": 0, "link_index": 0} for link, all_ in settings}
+    for name in (name for name in picture if made_again and name.endswith(" links")):
+        settings = picture[name].items()
+        found[name] = {link: {**all_, "ifindex": 0, "link_index": 0} for link, all_ in settings}
     return {**picture, **found}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..addresses import is_in, packed
 from ..errors import HostError
@@ -284,8 +284,7 @@ class InPlaceRepair:
             order = [*wanted, *rules] if place[3] == "filter" else [*rules, *wanted]
         rank = {rule: number for number, rule in enumerate(order)}
         wanted.sort(key=lambda rule: rank.get(rule, len(rank)))
-        body: Optional[Any] = objects[place].value if place in objects else None
-        return ChainRepair(place, body, order or wanted, wanted)
+        return ChainRepair(place, objects[place].value if place in objects else None, order or wanted, wanted)
 
 
 def _by_space(differences: Sequence[Difference]) -> Dict[str, List[Difference]]:

@@ -138,9 +138,7 @@ def unread(reading: Reading, key: ObjectKey) -> str:
     """Return why nothing is known of *key*, "" if it was read."""
     if key[0] not in IN_FIREWALL:
         return ""
-    if reading.chains is None:
-        return "the firewall was not read"
-    return reading.chains.why_unread(key)
+    return "the firewall was not read" if reading.chains is None else reading.chains.why_unread(key)
 
 
 def other_end(host: State, inside: State, ifname: str) -> str:
@@ -257,7 +255,7 @@ def compare(reading: Reading, drift: Drift) -> None:
         # Imported late: needed only if something has drifted.
         from .ways import diversions
 
-        drift.diversions = diversions(reading.spaces, reading.chains, footprint.host, drift.lost)
+        drift.diversions = diversions(reading.spaces, reading.chains, footprint, drift.lost)
     drift.unread = [reason for reason in dict.fromkeys(unread(reading, key) for key in footprint.host) if reason]
 
 

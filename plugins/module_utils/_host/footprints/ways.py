@@ -10,6 +10,7 @@ from typing import Collection, Iterator, List, Mapping, Optional, Sequence
 from ..firewall.chains import CHAIN, FoundChains
 from ..kernel.objects import ObjectKey, State, has_rival
 from ..netlink import UP
+from .footprint import Footprint, Objects
 from .object_kinds import LINK, Difference, is_whole
 
 _PVID = 0x2
@@ -23,17 +24,18 @@ _DNAT = re.compile(r' -j DNAT |, \{"dnat"')
 
 
 def diversions(
-    spaces: Mapping[str, State], chains: Optional[FoundChains], own: Collection[ObjectKey], lost: Sequence[Difference]
+    spaces: Mapping[str, State], chains: Optional[FoundChains], footprint: Footprint, lost: Sequence[Difference]
 ) -> List[str]:
-    """Return why packets go another way when what is *lost* is put back. *own*: what its owner has on the host."""
-    reasons = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference)]
+    """Return why packets go another way when what is *lost* of a *footprint* is put back."""
+    own, all_own = footprint.host, {**footprint.inside, **footprint.host}
+    reasons = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference, all_own)]
     tables = {difference.key[:4] for difference in lost if difference.key[0] == CHAIN}
     if chains is not None and any(_is_published(chains, own, key) for key in own if key[:4] in tables):
         reasons.append("its host port leads to another container")
     return list(dict.fromkeys(reasons))
 
 
-def _ways(state: State, difference: Difference) -> Iterator[str]:
+def _ways(state: State, difference: Difference, own: Objects) -> Iterator[str]:
     kind, was, now = str(difference.key[0]), difference.was, difference.now
     if kind == "vlan" and was is not None and was["flags"] & _PVID:
         others = (key for key, vlan in state.items() if key[:2] == difference.key[:2] and vlan.value["flags"] & _PVID)
@@ -42,7 +44,7 @@ def _ways(state: State, difference: Difference) -> Iterator[str]:
         if now is not None:
             yield _USED
         elif kind == "route":
-            yield from _other_route(state, difference)
+            yield from _other_route(state, difference, own[difference.key].ifindex)
         return
     order = _STRICTER.get(str(difference.key[-1]).rpartition("/")[2], "")
     members = [member for member in _MEMBERS.get(kind, ()) if now.get(member)]
@@ -54,10 +56,10 @@ def _ways(state: State, difference: Difference) -> Iterator[str]:
         yield _USED
 
 
-def _other_route(state: State, difference: Difference) -> Iterator[str]:
-    """Yield a phrase if packets take another route to the same destination, which the lost one would come before."""
+def _other_route(state: State, difference: Difference, ifindex: int) -> Iterator[str]:
+    """Yield a phrase if packets take another route, before which the lost one on the interface *ifindex* would come."""
     others = sorted(
-        (int(key[5]), str(key[7]), route.value["gw"])
+        (int(key[5]), str(difference.key[7] if route.ifindex == ifindex else key[7]), route.value["gw"])
         for key, route in state.items()
         if key[0] == "route" and (*key[:5], key[6]) == (*difference.key[:5], difference.key[6])
     )

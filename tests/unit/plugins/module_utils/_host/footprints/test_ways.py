@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST, Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.ways import diversions
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
@@ -16,8 +17,8 @@ PVID, TAGGED, UNTAGGED = {"flags": 2}, {"flags": 0}, {"flags": 4}
 
 
 def of(key, was, now, *others):
-    state = {place: KernelObject(value) for place, value in others}
-    return diversions({HOST: state}, None, (), [Difference(HOST, key, was, now)])
+    recorded, lost = Footprint({key: KernelObject(was, ifindex=2)}), [Difference(HOST, key, was, now)]
+    return diversions({HOST: {place: KernelObject(value) for place, value in others}}, None, recorded, lost)
 
 
 @pytest.mark.parametrize(
