@@ -101,6 +101,7 @@ ALLOWED = {
     ("commands.py", "commands of the host: after check_executable"): ["run_program"],
     ("binaries/packages.py", "a plugin, asked for its release: after check_executable"): ["run_program"],
     ("firewall/tools.py", "iptables and nft, found as plugins find them: after check_trusted"): ["run_program"],
+    ("trials/pools.py", "asks only what kind of file there is"): ["pathlib"],
     ("attachments/watch.py", "the repair service itself, again, with the same interpreter"): ["run_program"],
     ("executor.py", "the executor that checks plugins"): ["Executor"],
     ("attachments/verbs.py", "passes everything to the executor that checks plugins"): ["Executor"],

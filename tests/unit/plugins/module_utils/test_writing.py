@@ -50,12 +50,11 @@ ALLOWED = {
     "_host/binaries/source.py": ("what was downloaded, in the directory of the module's run", "mkstemp"),
     "_host/garbage/candidate.py": (_RUN, "makedirs open rename"),
     "_host/networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
-    "_host/trials/experiment.py": (_PRIVATE, "makedirs open"),
     "_host/trials/host_copy.py": (_PRIVATE, "open"),
     "_host/trials/memory.py": (_RUN, "makedirs unlink"),
     "_host/trials/planner.py": ("an empty directory that it made", "rmdir"),
     "_host/trials/private_host.py": (_PRIVATE, "chmod makedirs open"),
-    "_host/trials/rehearsal.py": (_PRIVATE, "makedirs open symlink"),
+    "_host/trials/rehearsal.py": (_PRIVATE, "makedirs symlink"),
     "libcni/bundle.py": (_STANDALONE, "fchmod open replace unlink"),
     "libcni/cache.py": (
         "the cache, as Go's libcni; the modules check who can write there",
