@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+# What tests share asserts, too, and has to say which values it saw.
+pytest.register_assert_rewrite(*(f"ansible_collections.podwire.cni.tests.{part}" for part in ("host", "play")))
 
 
 # First, before pytest takes the directory that the user who called it has made, and that modules do not trust.
