@@ -13,8 +13,7 @@ from ..module_utils._host.problems import errors_of, rows, strict as with_strict
 from ..plugin_utils._conf.multus import absent_networks, multinet_networks, multus_network
 from ..plugin_utils._conf.nads import CheckedNads
 from ..plugin_utils._conf.schema import MISSING
-from ..plugin_utils._conf.source import DataSource, TextSource
-from ..plugin_utils._conf.validate import ALONE, Checked
+from ..plugin_utils._conf.validate import ALONE, Checked, DataSource, TextSource
 from ..plugin_utils.remedies import jsonschema_needed
 
 F = TypeVar("F", bound=Callable[..., Any])

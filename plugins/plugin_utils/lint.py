@@ -25,9 +25,8 @@ from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.positions import text_of
 from ._conf.repository import repository_problems
 from ._conf.schema import MISSING
-from ._conf.source import TemplateSource, Unreadable
 from ._conf.templates import HIDDEN, masked
-from ._conf.validate import ALONE, Checked, parts_of
+from ._conf.validate import ALONE, Checked, TemplateSource, Unreadable, parts_of
 from ._conf.yaml_text import YAML_MISSING, NotYaml, YamlDocument, parts, values
 from .lans import REMEDY, SHARED, ranges_on_lans
 

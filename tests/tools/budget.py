@@ -29,13 +29,13 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_424),
+    Part("plugins", "plugins/*", 42_000, 55_407),
     Part("_host", "plugins/module_utils/_host/*", 21_000, 33_053),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_272),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_257),
     Part("docs", "docs/*", 15_000),
 )
 # What the rooms of _host were meant to have, and have.
@@ -59,7 +59,7 @@ BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_436, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_115
 # The files that each "On its way, ... opens these files" of architecture.md names.
-WALKS = {"a new network": (8, 12), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
+WALKS = {"a new network": (8, 11), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 
 
 def lines(pattern: str, excluded: str = "") -> int:

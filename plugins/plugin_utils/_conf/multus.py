@@ -11,8 +11,7 @@ from ...module_utils._host.checks.multus import capabilities_of
 from ...module_utils._host.json_text import parse_json
 from ...module_utils._host.problems import Finding, errors_of, summary
 from .networks import CheckedNetworks, no_files
-from .source import DataSource
-from .validate import Checked
+from .validate import Checked, DataSource
 
 # The filter has options for these, or takes them from the networks.
 _OWN = ("type", "name", "cniVersion", "delegates", "clusterNetwork")

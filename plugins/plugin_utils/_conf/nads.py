@@ -20,11 +20,10 @@ from ..remedies import unsupported
 from .fault import Fault
 from .networks import SOURCES, CheckedNetworks, no_files
 from .positions import UNKNOWN, Pointer, Position, text_of
-from .source import TemplateSource, TextSource, Unreadable
 from .spelling import meant
 from .syntax import name_findings, shown
 from .templates import HIDDEN, Masked, is_certain, is_half, masked
-from .validate import TEMPLATE, Checked, once
+from .validate import TEMPLATE, Checked, TemplateSource, TextSource, Unreadable, once
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")

@@ -18,9 +18,8 @@ from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, Finding, errors_of
 from ..remedies import unsupported
 from .positions import UNKNOWN, DataPositions
-from .source import DataSource, TextSource, Unreadable, parse, render
 from .syntax import name_findings, shown
-from .validate import Checked, Source
+from .validate import Checked, DataSource, Source, TextSource, Unreadable, parse, render
 
 SOURCES = ("conflist", "content", "src")
 _STATES = NETWORK_ARGUMENTS["state"]["choices"]

@@ -11,8 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.kinds import REFERENCE as KINDS
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf import fold, schema_files
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import TextSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, TextSource
 
 NETWORK = {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "bridge", "ipam": {"type": "dhcp"}}]}
 MACVLAN = '{"cniVersion": "1.0.0", "type": "macvlan", "mode": "bridge", "master": "eth0"}'

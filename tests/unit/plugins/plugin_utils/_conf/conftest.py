@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, DataSource
 
 
 @pytest.fixture()

@@ -8,8 +8,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import TextSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, TextSource
 
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 HOST_LOCAL = {"type": "host-local", "ranges": [[{"subnet": "10.44.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, DataSource, TextSource
 
 RANGE = "/ipam/ranges/0/0"
 

@@ -15,8 +15,7 @@ import referencing.jsonschema
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schema, schema_files
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.formats import FORMATS
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, DataSource
 
 PATHS = sorted(
     os.path.relpath(os.path.join(folder, name), schema_files.FOLDER)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import (
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import (
     DataSource,
     TextSource,
     Unreadable,

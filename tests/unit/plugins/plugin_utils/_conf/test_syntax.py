@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked, DataSource, TextSource
 
 
 def check(data, name=None, levels=("syntax",)):
