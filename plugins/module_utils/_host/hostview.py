@@ -69,7 +69,7 @@ class HostView:
 
     def changes_binary(self, path: str) -> bool:
         """Tell whether a step installs, changes or removes the binary at *path*."""
-        return _resolved(path) in self.binaries
+        return bool(self.binaries) and _resolved(path) in self.binaries
 
     def versions_after(self, path: str) -> Optional[List[str]]:
         """Return what :attr:`binaries` has about a binary that a step changes."""
