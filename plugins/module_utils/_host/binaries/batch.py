@@ -22,8 +22,6 @@ from .store import (
     Store,
     WantedPlugins,
     ask_version,
-    note_archive,
-    record_plugin,
     release_facts,
     without,
 )
@@ -98,8 +96,8 @@ class PluginBatch:
             self.preflight()
             for change in self.changes:
                 self._keep(change)
-                record_plugin(self.manifest.binaries, self.store.path(change.name), change.during)
-            note_archive(self.manifest, self.desired.archive)
+                self.store.record(change.name, change.during)
+            self.store.note_archive(self.desired.archive)
             self.manifest.save()
         return self._directory
 
@@ -148,7 +146,7 @@ class PluginBatch:
         if self._directory is None:
             return
         for change in self.changes:
-            record_plugin(self.manifest.binaries, self.store.path(change.name), change.after)
+            self.store.record(change.name, change.after)
         self._learn()
         # Saved first: the manifest on disk must not refer to files that are gone.
         self.manifest.save()

@@ -14,18 +14,7 @@ from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, SAFE, Plan, Step
 from ..trust import SCRIPT, check_directory, plugin_machine
-from .store import (
-    FILE,
-    LINK,
-    MISSING,
-    FoundPlugin,
-    Record,
-    Store,
-    WantedPlugins,
-    note_archive,
-    record_plugin,
-    release_facts,
-)
+from .store import FILE, LINK, MISSING, FoundPlugin, Record, Store, WantedPlugins, release_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +35,7 @@ class Where(NamedTuple):
 
 
 class PluginsPlan(Plan):
-    """A plan for the plugins of *bin_dir*. ``settled``: entries of the manifest that an interrupted run left behind."""
+    """A plan for the plugins of *bin_dir*. ``settled``: entries, by plugin, that an interrupted run left behind."""
 
     def __init__(
         self, bin_dir: str, manifest: Manifest, desired: Optional[WantedPlugins] = None, check_mode: bool = False
@@ -64,7 +53,6 @@ class PluginsPlan(Plan):
 
     @property
     def batch(self) -> PluginBatch:
-        """The changes."""
         if self._batch is None:
             from .batch import PluginBatch
 
@@ -260,8 +248,8 @@ class PluginsPlan(Plan):
             self.batch.close()
 
     def _settle(self) -> None:
-        for path, entry in self.settled.items():
-            record_plugin(self.manifest.binaries, path, entry)
+        for name, entry in self.settled.items():
+            self.store.record(name, entry)
         self.manifest.versions.update(self.store.learned)
 
     def remember(self, seen: Dict[str, Any], lock_path: str = LOCK_PATH) -> None:
@@ -279,7 +267,7 @@ class PluginsPlan(Plan):
             with Lock("cni_plugins", 0, seen, lock_path) as lock:
                 if not lock.moved:
                     self._settle()
-                    note_archive(self.manifest, archive)
+                    self.store.note_archive(archive)
                     self.manifest.save()
         except HostError:
             return

@@ -117,7 +117,7 @@ def _already_there(plan: PluginsPlan, name: str, current: FoundPlugin, desired: 
         # An interrupted run got as far as the manifest.
         archive = desired.archive["sha256"] if desired.archive else None
         known = without_release(entry)
-        plan.settled[plan.store.path(name)] = dict(known, sha256=current.sha256, archive=archive, cni_versions=versions)
+        plan.settled[name] = dict(known, sha256=current.sha256, archive=archive, cni_versions=versions)
 
 
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:

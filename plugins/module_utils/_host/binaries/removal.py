@@ -32,7 +32,7 @@ def plan_absent(bin_dir: str, names: Iterable[str], view: HostView, where: Where
         if current.kind == MISSING:
             plan.keep_as_is(name, current)
             if entry is not None and not entry["gone"]:
-                plan.settled[plan.store.path(name)] = _gone(entry, MANAGED)
+                plan.settled[name] = _gone(entry, MANAGED)
             continue
         change = PluginChange(name, REMOVE, current, None)
         if current.is_managed(entry) and entry is not None:
@@ -98,7 +98,7 @@ def plan_restored(bin_dir: str, names: Optional[Iterable[str]], view: HostView, 
         if current.is_exactly(target):
             plan.keep_as_is(name, current)
             if after != entry:
-                plan.settled[plan.store.path(name)] = after
+                plan.settled[name] = after
             continue
         if current.kind == OTHER:
             raise not_regular(plan.store.path(name))

@@ -258,6 +258,21 @@ class Store:
         if settled is not None:
             self.learned[self._key(name)] = {"identity": settled, "cni_versions": versions, "sha256": sha256}
 
+    def record(self, name: str, entry: Record) -> None:
+        """Write, or with None remove, the manifest's entry of a plugin."""
+        if entry is None:
+            self.manifest.binaries.pop(self.path(name), None)
+        else:
+            self.manifest.binaries[self.path(name)] = entry
+
+    def note_archive(self, archive: Record) -> None:
+        """Put the contents of *archive* into the manifest, so that no later run has to read the archive."""
+        if archive is not None:
+            entry = {key: archive[key] for key in ("sha512", "plugins")}
+            if archive.get("scripts"):
+                entry["scripts"] = archive["scripts"]
+            self.manifest.archives[archive["sha256"]] = entry
+
 
 def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
     """Execute VERSION, as *argv0* if given: some binaries are several plugins, chosen by the name that they are run as.
@@ -282,20 +297,3 @@ def release_facts(record: Mapping[str, Any]) -> Dict[str, str]:
 def without_release(entry: Mapping[str, Any]) -> Dict[str, Any]:
     """Return an entry of the manifest without what it knows about another file."""
     return {key: value for key, value in entry.items() if key not in ("release", "installed_by")}
-
-
-def record_plugin(entries: Dict[str, Dict[str, Any]], path: str, entry: Record) -> None:
-    """Write, or with None remove, an entry of the manifest."""
-    if entry is None:
-        entries.pop(path, None)
-    else:
-        entries[path] = entry
-
-
-def note_archive(manifest: Manifest, archive: Record) -> None:
-    """Put the contents of *archive* into the manifest, so that no later run has to read the archive."""
-    if archive is not None:
-        entry = {key: archive[key] for key in ("sha512", "plugins")}
-        if archive.get("scripts"):
-            entry["scripts"] = archive["scripts"]
-        manifest.archives[archive["sha256"]] = entry
