@@ -272,6 +272,5 @@ class Restoration:
                 if file.name in state.after and file.name not in self.names:
                     self._refuse_move(file, foreign[0])
                     state.plan.changes.remove(file.name, file.text, PREVIOUS)
-                    state.vacated.add(file.name)
-                    state.after.pop(file.name)
+                    state.gone(file)
                     self.removed = True

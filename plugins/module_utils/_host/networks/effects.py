@@ -6,7 +6,7 @@ The class of a step follows these effects, whatever its kind is.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from ..confdir import ConfFile, Folders, drop_ins, sort_key, with_folders
 from ..hostview import HostView
@@ -14,32 +14,23 @@ from ..plan import DISRUPTIVE, Plan, Step, shorten
 from ..runtimes.discover import runtimes_on_host
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST
-from ..runtimes.runtime import Runtime
+from ..runtimes.runtime import Network, Runtime
 from .difference import moved_plugins
 
 Judge = Callable[[Sequence[ConfFile]], Effective]
-
-
-class Given(NamedTuple):
-    """A network that containers get: its name, the path of its file ("" if no file has it), and its plugins."""
-
-    name: str
-    path: str
-    plugins: Sequence[Dict[str, Any]]
-
-    def fits(self, other: Given) -> bool:
-        """Tell whether containers of this network would get the same from *other*."""
-        same = self.name == other.name and bool(self.path) == bool(other.path)
-        return same and not moved_plugins(self.plugins, other.plugins)
-
-
-Networks = Dict[str, Given]
+Networks = Dict[str, Network]
 """What containers get, by the place: a runtime's default network, an interface, a network by name."""
+
+
+def _alike(network: Network, other: Network) -> bool:
+    """Tell whether containers of *network* would get the same from *other*."""
+    same = network.name == other.name and bool(network.file.path) == bool(other.file.path)
+    return same and not moved_plugins(network.plugins, other.plugins)
 
 
 def disrupt(step: Step, before: Networks, after: Networks) -> None:
     """Make a step disruptive if containers get something else after it than before."""
-    lost = [place for place, given in before.items() if place not in after or not given.fits(after[place])]
+    lost = [place for place, network in before.items() if place not in after or not _alike(network, after[place])]
     # A runtime that attaches to several networks attaches to one more.
     more = [place for place in after if place not in before and _more_of(place) in before]
     if lost or more:
@@ -63,18 +54,20 @@ _DEFAULT, _INTERFACE = "default", "interface"
 
 def _places(effective: Effective, runtime: Runtime) -> Networks:
     verdict = runtime.verdict
-    every = [Given(network.name, network.file.path, network.plugins) for network in verdict.networks]
+    every = verdict.networks
     if runtime.profile.choice == FIRST and not runtime.default_network:
         places = {f"{_INTERFACE} {index}": network for index, network in enumerate(every)}
     else:
         places = {f"network {network.name}": network for network in every}
         if verdict.network is not None:
-            own = Given(verdict.network, "", [])
-            places[_DEFAULT] = next((network for network in every if network.path == verdict.file), own)
-    files = {file.path: file.plugins for file in effective.files}
+            # Unless a file has it, the runtime makes it.
+            own = Network(ConfFile("", ""), verdict.network)
+            places[_DEFAULT] = next((network for network in every if network.file.path == verdict.file), own)
+    files = {file.path: file for file in effective.files}
     for index, row in enumerate(verdict.through):
         if row["network"]:
-            places[f"through {index}"] = Given(row["network"], row["file"], files.get(row["file"], []))
+            file = files.get(row["file"]) or ConfFile("", row["file"] or "")
+            places[f"through {index}"] = Network(file, row["network"], plugins=file.plugins)
     return places
 
 
@@ -84,7 +77,7 @@ def _more_of(place: str) -> str:
     return f"{before} {int(index) - 1}" if before.endswith(f" {_INTERFACE}") and index != "0" else ""
 
 
-def _in_words(place: str, before: Optional[Given], after: Optional[Given]) -> str:
+def _in_words(place: str, before: Optional[Network], after: Optional[Network]) -> str:
     runtime = place.partition(" ")[0]
     if before is None:
         return f"{runtime} also gives containers the network {after.name!r}" if after else ""
@@ -167,5 +160,5 @@ class ConfEffects:
         for file in sorted(files, key=lambda file: file.kind != "conflist"):
             place = f"{_BY_NAME}{file.network}"
             if file.network and not file.error and place not in networks:
-                networks[place] = Given(file.network, file.path, file.chain)
+                networks[place] = Network(file, file.network, plugins=file.chain)
         return networks
