@@ -11,10 +11,8 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ...libcni import gojson
-from ...libcni.conf import network_plugin_conf_from_bytes
+from ...libcni.conf import NetworkConfigList, network_plugin_conf_from_bytes
 from ...libcni.errors import CNIError, PluginError
-from ...libcni.invoke import plugin_env
-from ...libcni.validate import validate_network_name
 from ...libcni.version import is_at_least
 from ..binaries.usable import Binaries
 from ..confdir import paths_of
@@ -167,17 +165,17 @@ def status_of(
 def _ask_plugin(
     network: str, cni_version: str, plugin: Dict[str, Any], binaries: Binaries, timeout: float
 ) -> PluginsStatus:
+    # Imported late: whoever only asks runtimes needs no verbs.
+    from ...libcni.api import CNIConfig
+
     kind = text_of(plugin, "type")
     try:
         _path, versions = binaries.ask(kind)
         if cni_version not in versions:
             text = f"the plugin {kind} supports {', '.join(versions)}, and STATUS needs {cni_version}"
             return PluginsStatus(UNKNOWN, None, text, kind)
-        # As libcni does; its verbs are not sent to hosts for this one alone.
-        validate_network_name(network)
-        executor, conf = SafeExecutor(), gojson.dumps({**plugin, "name": network, "cniVersion": cni_version})
-        path = executor.find_in_path(network_plugin_conf_from_bytes(conf).type, binaries.bin_dirs)
-        executor.exec_plugin(path, conf, plugin_env("STATUS", path=":".join(binaries.bin_dirs)), timeout)
+        single = NetworkConfigList(network, cni_version, [network_plugin_conf_from_bytes(gojson.dumps(plugin))], b"")
+        CNIConfig(binaries.bin_dirs, timeout=timeout, executor=SafeExecutor()).get_status_network_list(single)
     except HostError as error:
         return PluginsStatus(UNKNOWN, None, error.msg, kind)
     except PluginError as error:
