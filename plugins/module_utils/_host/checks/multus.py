@@ -123,7 +123,6 @@ def _networks(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Findin
 
 
 def capabilities_of(plugins: Sequence[Dict[str, Any]]) -> List[str]:
-    """Return the capabilities that plugins declare."""
     capabilities: List[str] = []
     for plugin in plugins:
         declared = member_of(plugin, "capabilities")

@@ -53,7 +53,6 @@ class ConfPlan(Plan):
 
     @property
     def changes(self) -> ConfSteps:
-        """What adds the steps."""
         if self._changes is None:
             from .execute import ConfSteps
 
@@ -96,7 +95,6 @@ class ConfPlan(Plan):
         self.changes.execute([step for step in self.steps if step not in self._deferred])
 
     def apply_deferred(self, workers: int = 1) -> None:
-        """Execute the deferred steps, in order."""
         self.changes.execute(self._deferred)
 
     def defer_removals(self) -> List[Step]:

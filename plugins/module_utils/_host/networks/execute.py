@@ -301,7 +301,6 @@ class ConfSteps:
         self._step("restore", path, PREVIOUS, shown_change(*texts), action, users, ReadChange(current, name))
 
     def remove_aside(self, aside: str) -> None:
-        """Remove a managed file that was set aside."""
         path = self.path(aside)
         self._step("remove", path, ABSENT, ({"path": path}, None), lambda: self._open().remove(aside))
 

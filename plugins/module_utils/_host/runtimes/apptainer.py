@@ -30,7 +30,6 @@ class Apptainer(Runtime):
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
-        """Return Apptainer if it is installed or configured."""
         config = profiles.APPTAINER_CONFIG
         runtime = cls.evident("apptainer", running, "apptainer", version="--version") or cls("apptainer", "", config)
         if not runtime.program and not os.path.exists(config):

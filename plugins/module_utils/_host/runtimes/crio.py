@@ -36,7 +36,6 @@ class Crio(Runtime):
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
-        """Return CRI-O if it runs or is installed."""
         runtime = cls.evident("crio", running, "crio", version="--version")
         if runtime is None:
             return []

@@ -77,7 +77,6 @@ class Effective:
                 yield Network(file, file.network, file.cni_version, file.chain)
 
     def rows(self) -> Rows:
-        """Return a row for each runtime."""
         return [self._row(runtime) for runtime in self.runtimes]
 
     def _row(self, runtime: Runtime) -> Dict[str, Any]:
@@ -310,7 +309,6 @@ class Effective:
         return files
 
     def binaries_in(self, bin_dirs: Sequence[str]) -> Binaries:
-        """Return the plugins that are found in *bin_dirs*."""
         return self._binaries.setdefault(tuple(bin_dirs), Binaries(bin_dirs, self._view))
 
     def _ask(self, binaries: Binaries, plugin: str) -> Sequence[str]:

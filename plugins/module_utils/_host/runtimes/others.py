@@ -126,7 +126,6 @@ class Other(Runtime):
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
-        """Return those that run or are installed."""
         runtimes = Kubelet.find(running)
         for row in SIMPLE:
             runtime = cls.evident(row.name, running, *row.programs, version=row.version)

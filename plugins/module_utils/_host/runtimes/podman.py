@@ -52,7 +52,6 @@ class Podman(Runtime):
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
-        """Return podman if it is installed."""
         runtime = cls.evident("podman", running, "podman", version="--version")
         if runtime is None:
             return []
@@ -86,7 +85,6 @@ class Podman(Runtime):
             self.profile = self.profile._replace(own=own, own_network=network_in_memory(subnet))
 
     def _without_cni(self) -> str:
-        """Return why it has no CNI."""
         unknown = f"{self.evidence} does not tell its version, and podman 5 has no CNI"
         return f"podman {self.version} has no CNI" if self.version else unknown
 

@@ -54,7 +54,6 @@ class Network(NamedTuple):
 
     @property
     def types(self) -> List[str]:
-        """The types of the plugins."""
         return [text_of(plugin, "type") for plugin in self.plugins]
 
 
@@ -284,7 +283,6 @@ class Runtime:
         return {name: current for name, current, _desired in chosen}, {name: value for name, _current, value in chosen}
 
     def has(self, desired: RuntimeSettings) -> bool:
-        """Tell whether it has these settings already."""
         current, wanted = self.compared(desired)
         return bool(self.evidence) and self.reads and not self.refuses and current == wanted
 
