@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import HostError
@@ -64,9 +65,7 @@ class ConfSteps:
     # ---- planning
 
     def make_directory(self) -> None:
-        def action() -> None:
-            make_directory(self.conf_dir, 0o755)
-
+        action = partial(make_directory, self.conf_dir, 0o755)
         self._step("make_directory", self.conf_dir, "does not exist", (None, {"mode": "0755"}), action)
 
     def put(

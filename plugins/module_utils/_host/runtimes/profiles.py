@@ -64,13 +64,13 @@ class Profile(NamedTuple):
     ``validates``: a network counts only if its plugins are installed and support its version. ``drop_ins``: with libcni
     1.3, the plugins in the network's folder are appended. ``lists_first``: ``.conf`` and ``.json`` files are read after
     all conflists. ``all_lists``: every file is read as a conflist, whatever its extension. ``ignored``: files whose
-    names start with this are not read. ``valid_names``: a network with an invalid name is skipped. ``converts``: a
-    network counts only if it can be converted to podman's own form. ``named_by_file``: a network without a name gets
-    the name of its file. ``finds``: a network counts only if its plugins are there; they are not asked.
-    ``all_single``: every file is read as the configuration of a single plugin, whatever its extension. ``untyped``: one
-    without a type is no error. ``bundled``: plugins that the runtime brings along, and executes where no directory has
-    them. ``notes_missing``: a network whose plugins are missing is available all the same, which is noted.
-    ``one_file``: it reads the file at conf_dir only. ``label``: a network with this label of nerdctl is the default.
+    names start with this are not read. ``converts``: a network counts only if it can be converted to podman's own form,
+    and has a valid name. ``named_by_file``: a network without a name gets the name of its file. ``finds``: a network
+    counts only if its plugins are there; they are not asked. ``all_single``: every file is read as the configuration of
+    a single plugin, whatever its extension. ``untyped``: one without a type is no error. ``bundled``: plugins that the
+    runtime brings along, and executes where no directory has them. ``notes_missing``: a network whose plugins are
+    missing is available all the same, which is noted. ``one_file``: it reads the file at conf_dir only. ``label``: a
+    network with this label of nerdctl is the default.
 
     ``libcni`` is the release of Go's libcni that it contains: pairs of the runtime's first version with it and libcni's
     release, newest first, the last one for all earlier versions. ``conf_dir`` and ``bin_dirs`` are its defaults,
@@ -93,7 +93,6 @@ class Profile(NamedTuple):
     lists_first: bool = False
     all_lists: bool = False
     ignored: str = ""
-    valid_names: bool = False
     converts: bool = False
     named_by_file: bool = False
     finds: bool = False
@@ -181,7 +180,6 @@ PROFILES: Dict[str, Profile] = {
         SKIPPED,
         extensions=(".conflist",),
         validates=True,
-        valid_names=True,
         converts=True,
         libcni=(((5, 0), "1.3"), ((0, 0), "1.1")),
         bin_dirs=("/usr/local/libexec/cni", "/usr/libexec/cni", "/usr/local/lib/cni", "/usr/lib/cni", "/opt/cni/bin"),

@@ -148,7 +148,7 @@ class _Judge:
     def _refusal(self, network: Network) -> str:
         """Return why a runtime with more rules than libcni's skips a network that loads, "" if it does not."""
         rules = self.rules
-        if rules.valid_names and not _PODMAN_NAME.fullmatch(network.name):
+        if rules.converts and not _PODMAN_NAME.fullmatch(network.name):
             return f"the name {network.name!r} is not valid"
         if rules.finds:
             missing = next(self._missing(network), "") if network.name else ""
