@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_407),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_053),
+    Part("plugins", "plugins/*", 42_000, 55_365),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 33_010),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -41,8 +41,8 @@ PARTS = (
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
     "attachments": (3_613, 5_311),
-    "binaries": (2_110, 2_482),
-    "checks": (1_030, 1_710),
+    "binaries": (2_110, 2_466),
+    "checks": (1_030, 1_709),
     "containers": (1_192, 1_206),
     "firewall": (842, 1_617),
     "footprints": (1_127, 2_009),
@@ -50,8 +50,8 @@ ROOMS = {
     "host": (600, 733),
     "info": (560, 561),
     "kernel": (957, 1_043),
-    "networks": (1_060, 2_470),
-    "runtimes": (2_760, 4_240),
+    "networks": (1_060, 2_458),
+    "runtimes": (2_760, 4_227),
     "trials": (1_714, 3_929),
 }
 HOST = "plugins/module_utils/_host"
