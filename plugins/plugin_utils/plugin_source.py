@@ -100,7 +100,7 @@ class PluginSource:
         """Return the module's ``_source`` for the first call, with the digests of what is on the controller."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
-            selection = Selection(DirectorySource(self.where), self.plugins)
+            selection = Selection(DirectorySource(self.where, self.plugins), self.plugins)
             return {**told, "files": selection.files, "machines": selection.machines}
         checksum = self.checksum
         if self._is_here and self.where and not checksum and not self.checksums:
@@ -116,7 +116,7 @@ class PluginSource:
     def opened(self, machine: str) -> Iterator[Shipment]:
         """Fetch and verify the source for *machine*, and read its members."""
         if self._is_directory:
-            yield Shipment(Selection(DirectorySource(self.where), self.plugins))
+            yield Shipment(Selection(DirectorySource(self.where, self.plugins), self.plugins))
             return
         checksum = self.checksum or self.checksums.get(machine, "")
         url = self.where if self._is_url else self.urls.get(machine, "")

@@ -46,8 +46,8 @@ _SECTIONS: Dict[str, Any] = {
 }
 SETTLING = 20 * 10**6
 """In nanoseconds. Once a file is unchanged for this long, every later change shows in its times."""
-_CHUNK = 1 << 20
-_LARGEST = 64 << 20
+# Larger pieces would be other memory each time.
+_CHUNK, _LARGEST = 1 << 16, 64 << 20
 
 
 class Manifest:

@@ -14,7 +14,7 @@ import os
 import shutil
 import tarfile
 import zlib
-from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
+from typing import IO, Any, BinaryIO, Callable, Collection, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
 
 from ...libcni.files import open_file
 from ..errors import HostError
@@ -46,27 +46,19 @@ _MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 
 
 class Member(NamedTuple):
-    """One plugin: sha256 (hex), the machine that it is built for (trust.SCRIPT: a script), and its size in bytes."""
+    """One plugin: its sha256 in hex ("": not asked for), its machine (trust.SCRIPT: a script), its size in bytes."""
 
     sha256: str
     machine: str
     size: int
 
 
-def inspect(stream: BinaryIO) -> Optional[Member]:
-    """Return the plugin in a file, None if it is neither ELF nor a script."""
-    machine = plugin_machine(stream)
-    if machine is None:
-        return None
-    stream.seek(0)
-    return Member(digest_of(stream), machine, os.fstat(stream.fileno()).st_size)
-
-
 class DirectorySource:
-    """The regular ELF files and scripts of a directory, without links."""
+    """The regular ELF files and scripts of a directory, without links; *plugins* have digests, None for all."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, plugins: Optional[Collection[str]] = None) -> None:
         self.path = self.shown = path
+        self._plugins = plugins
 
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name. Raises HostError ``bad_source``."""
@@ -76,9 +68,11 @@ class DirectorySource:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             for name in sorted(filter(PLAIN_NAME.match, names)):
                 with open_file(os.path.join(self.path, name), follow=False) as stream:
-                    member = inspect(stream)
-                if member is not None:
-                    members[name] = member
+                    machine, size = plugin_machine(stream), os.fstat(stream.fileno()).st_size
+                    if machine is not None:
+                        stream.seek(0)
+                        is_wanted = self._plugins is None or name in self._plugins
+                        members[name] = Member(digest_of(stream) if is_wanted else "", machine, size)
         except OSError as error:
             raise HostError(f"cannot read the directory {self.path}: {error.strerror}", code="bad_source") from error
         return members

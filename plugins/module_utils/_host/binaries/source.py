@@ -123,7 +123,7 @@ class Source:
                     f"checksum: {path} is a directory; only an archive has a checksum, so leave the option out",
                     code="bad_checksum",
                 )
-            return self._selected(Selection(DirectorySource(path), self.plugins), path)
+            return self._selected(Selection(DirectorySource(path, self.plugins), self.plugins), path)
         if is_url(path) and not checksum:
             raise HostError(
                 f"no checksum is known for {path}; copy it from where the archive is published and set 'checksum'",

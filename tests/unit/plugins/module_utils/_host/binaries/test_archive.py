@@ -288,6 +288,7 @@ def test_of_a_directory_only_regular_files_count(tmp_path):
         "bridge": (hashlib.sha256(BRIDGE).hexdigest(), "x86_64", len(BRIDGE)),
         "install.sh": (hashlib.sha256(script).hexdigest(), "script", len(script)),
     }
+    assert DirectorySource(str(tmp_path), ["bridge"]).members()["install.sh"] == ("", "script", len(script))
     assert [(name, stream.read()) for name, stream in source.contents(["bridge"])] == [("bridge", BRIDGE)]
     with pytest.raises(HostError):
         list(source.contents(["link"]))
