@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-import subprocess
-import sys
+import socket
+import struct
 from pathlib import Path
 
 import pytest
@@ -15,21 +16,18 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footp
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 WEB = {"network": "pwademo", "container_id": "web", "netns": "pwa-web"}
 FOUR = {"network": "pwatwo", "container_id": "db", "netns": "pwa-db"}
-# A router advertisement with a lifetime.
-ADVERTISE = """\
-import socket, struct
-s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
-s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
-s.sendto(struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0), ("ff02::1", 0, 0, socket.if_nametoindex("pwaup1")))
-"""
+ROUTER = Netns("/run/netns/pwa-router")
+# The router has its address at once, without looking for others that have it.
 UPLINK = """
 ip netns add pwa-router
 ip link add pwaup0 type veth peer name pwaup1 netns pwa-router
 sysctl -qw net.ipv6.conf.all.forwarding=0 net.ipv6.conf.pwaup0.accept_ra=1
+ip netns exec pwa-router sysctl -qw net.ipv6.conf.pwaup1.accept_dad=0
 ip link set pwaup0 up
 ip -n pwa-router link set pwaup1 up
 """
@@ -39,9 +37,16 @@ def default_routes():
     return sh("ip -6 route show default")
 
 
+def advertise():
+    """Send a router advertisement with a lifetime; False while the router has no address."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as router:
+        router.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        with contextlib.suppress(OSError):
+            return router.sendto(struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0), ("ff02::1%pwaup1", 0))
+
+
 def announced():
-    command = ["ip", "netns", "exec", "pwa-router", sys.executable, "-c", ADVERTISE]
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0 and default_routes()
+    return visit([ROUTER], advertise)[ROUTER.path] and default_routes()
 
 
 @pytest.fixture
