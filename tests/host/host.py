@@ -182,10 +182,8 @@ class Host:
 
         action = self._action(module, arguments, check_mode, diff)
         action._execute_module = execute
-        warn, Display().warning = (
-            Display().warning,
-            lambda message, *_others, **_more: self.displayed.append(str(message)),
-        )
+        warn = Display().warning
+        Display().warning = lambda message, *_others, **_more: self.displayed.append(str(message))
         try:
             return dict(action.run(None, {"ansible_check_mode": check_mode, "ansible_diff_mode": diff}))
         except AnsibleActionFail as failure:
@@ -220,19 +218,13 @@ class Host:
         command: tuple[str, ...] = (PYTHON,),
     ) -> subprocess.Popen[str]:
         """Start a module with *arguments* as they are, and return its process, whose input has been written."""
-        environment = {
-            **os.environ,
-            **(environment or {}),
-            "PYTHONPATH": module_path(),
-            "PYTHONPYCACHEPREFIX": _COMPILED,
-        }
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        interpreted = {"PYTHONPATH": module_path(), "PYTHONPYCACHEPREFIX": _COMPILED, "PYTHONDONTWRITEBYTECODE": ""}
         process = subprocess.Popen(
             [*command, "-c", RUN, f"{PLUGINS}.modules.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            env={**os.environ, **(environment or {}), **interpreted},
             text=True,
             cwd="/",
         )
@@ -292,9 +284,11 @@ def module_path() -> str:
 @functools.lru_cache(maxsize=None)
 def interpreter() -> preloaded.Server:
     """Return the process whose forks run modules, for Host and for tests/tools/python. It ends with the tests."""
-    rooms = (f"{PLUGINS}.module_utils.{room}.*" for room in ("_host", "libcni"))
-    modules = ("ansible.module_utils.basic", "ansible.module_utils.testing", "pyroute2?", "runpy", *rooms)
-    return preloaded.Server(preloaded.ADDRESS, PYTHON, module_path(), modules, PYTHONPYCACHEPREFIX=_COMPILED)
+    modules = [f"{PLUGINS}.module_utils.{part}" for part in ("_host.*", "_module", "libcni.*")]
+    modules += [f"ansible.module_utils.{part}" for part in ("_internal._json._profiles.*", "basic", "testing")]
+    modules += ["encodings.ascii", "encodings.cp437", "pyroute2?", "runpy", "tomllib?"]
+    # The user could not remove compiled files of root.
+    return preloaded.Server(preloaded.ADDRESS, PYTHON, module_path(), modules, PYTHONDONTWRITEBYTECODE="1")
 
 
 def sh(script: str, check: bool = True) -> str:

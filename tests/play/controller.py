@@ -33,21 +33,9 @@ pipelining = true
 """
 # What a play of any kind imports, besides what the command itself does.
 PARTS = (
-    *("ansible.cli.playbook", "ansible.executor.task_executor", "ansible.plugins.strategy.linear", "jsonschema"),
-    *("ansible.plugins.action.normal", "ansible.plugins.callback.default", "ansible.plugins.connection.local"),
-    *(
-        "ansible.plugins.inventory.yaml",
-        "ansible.plugins.shell.sh",
-        "ansible.plugins.filter.core",
-        "multiprocessing.pool",
-    ),
-    *(
-        "ansible.plugins.test.core",
-        "ansible.plugins.lookup.template",
-        "ansible.executor.module_common",
-        "yaml",
-        "zipfile",
-    ),
+    *("ansible.cli.playbook", "ansible.executor.module_common", "ansible.executor.task_executor", "controller_half"),
+    *("ansible.plugins.action.normal", "ansible.plugins.filter.core", "ansible.plugins.test.core", "jsonschema"),
+    *("ansible.plugins.lookup.template", "multiprocessing.popen_fork", "multiprocessing.pool", "yaml", "zipfile"),
 )
 SCHEMA = COLLECTION / "plugins" / "plugin_utils" / "_report" / "report.schema.json"
 

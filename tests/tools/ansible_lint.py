@@ -18,7 +18,7 @@ from typing import Any
 import preloaded
 from ansiblelint import runner
 
-PARTS = ("ansible.cli.playbook", "ansible.plugins.inventory.yaml", "ansible.plugins.filter.core", "yaml")
+PARTS = ("ansible.cli.playbook", "ansible.plugins.filter.core", "controller_half", "yaml")
 CODE = "from ansible.cli.playbook import main; main()"
 
 

@@ -206,10 +206,11 @@ def serve(listener: socket.socket) -> None:
 
 
 def main(address: str, names: list[str]) -> None:
+    # What is imported stays, in memory that the forks share.
+    gc.disable()
     import_all(names)
-    # What was imported stays in memory that the forks share.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)

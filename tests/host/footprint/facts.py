@@ -30,14 +30,8 @@ _TOOLS = {
 _END = "----- end of a tool -----"
 # What changes by itself, as ports come and go: counters, timers, states, numbers.
 _VOLATILE_LINK = (
-    "ifindex",
-    "link_index",
-    "operstate",
-    "flags",
-    "promiscuity",
-    "allmulti",
-    "num_tx_queues",
-    "num_rx_queues",
+    *("ifindex", "link_index", "operstate", "flags"),
+    *("promiscuity", "allmulti", "num_tx_queues", "num_rx_queues"),
 )
 _VOLATILE_BRIDGE = re.compile(r"timer|root_|topology|bridge_id|designated|hello_timer|fdb_n_learned")
 _VOLATILE_SYSCTL = re.compile(
@@ -106,9 +100,8 @@ def read_facts() -> Facts:
 
 def _add_link(items: Counter[Fact], link: dict[str, Any]) -> None:
     name = link["ifname"]
-    items[
-        "link", name, "flags", _text([flag for flag in link["flags"] if flag in ("UP", "PROMISC", "ALLMULTI", "NOARP")])
-    ] += 1
+    flags = [flag for flag in link["flags"] if flag in ("UP", "PROMISC", "ALLMULTI", "NOARP")]
+    items["link", name, "flags", _text(flags)] += 1
     for setting, value in link.items():
         if setting == "linkinfo":
             data = value.get("info_data") or {}
