@@ -51,62 +51,17 @@ class ChainRepair(NamedTuple):
 
 
 def change(
-    put: Iterable[ChainRepair] = (), drop: Iterable[RuleSet] = (), present: Optional[FoundChains] = None
+    put: Sequence[ChainRepair] = (), drop: Sequence[RuleSet] = (), present: Optional[FoundChains] = None
 ) -> None:
     """Put back what is missing of *put*, and remove what *drop* had when it was read; what is gone is no error.
 
-    *present*: what was read last, None to read it. Plugins may change the firewall after the reading, so a transaction
-    that fails is tried again after a new one.
+    All of it is in one backend, and in one family of iptables. *present*: what was read last, None to read it. Plugins
+    may change the firewall after the reading, so a transaction that fails is tried again after a new one.
 
     Raises HostError ``rules_changed`` if a set of *drop* has gained rules since it was read, ``rules_not_restored`` or
-    ``rules_not_removed`` if a transaction failed. Nothing of that backend is changed then.
+    ``rules_not_removed`` if the transaction failed. Nothing is changed then.
     """
-    groups: Dict[Tuple[str, str], Tuple[List[ChainRepair], List[RuleSet]]] = {}
-    for repair in put:
-        groups.setdefault(_place(repair.key[1], repair.key[2]), ([], []))[0].append(repair)
-    for ruleset in drop:
-        groups.setdefault(_place(ruleset.backend, ruleset.family), ([], []))[1].append(ruleset)
-    for (backend, family), (repairs, rulesets) in groups.items():
-        _change(backend, family, repairs, rulesets, present)
-
-
-def drop_rules(rulesets: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
-    """Remove what the sets had when they were read, with few transactions.
-
-    Returns each with the error that prevented it (``rules_unclear``: never removed; those of :func:`change`), None if
-    it is gone. Of one with an error, all stays.
-    """
-    groups: Dict[Tuple[str, str], List[RuleSet]] = {}
-    outcomes: List[Tuple[RuleSet, Optional[HostError]]] = []
-    for ruleset in rulesets:
-        if ruleset.unclear:
-            outcomes.append((ruleset, HostError(f"not removed: {ruleset.text}", code="rules_unclear")))
-        else:
-            groups.setdefault(_place(ruleset.backend, ruleset.family), []).append(ruleset)
-    for group in groups.values():
-        outcomes += _remove_group(group)
-    return outcomes
-
-
-def _remove_group(group: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
-    try:
-        change(drop=group)
-    except HostError as error:
-        if len(group) == 1:
-            return [(group[0], error)]
-        # One set makes the transaction fail for all, so each gets its own.
-        return [outcome for ruleset in group for outcome in _remove_group([ruleset])]
-    return [(ruleset, None) for ruleset in group]
-
-
-def _place(backend: str, family: str) -> Tuple[str, str]:
-    """Return what one transaction serves: of nftables all families."""
-    return backend, "" if backend == NFTABLES else family
-
-
-def _change(
-    backend: str, family: str, put: Sequence[ChainRepair], drop: Sequence[RuleSet], present: Optional[FoundChains]
-) -> None:
+    backend, family = put[0].key[1:3] if put else (drop[0].backend, drop[0].family)
     verb = "removed" if drop else "restored"
     code = f"rules_not_{verb}"
     argv = _command(backend, family, verb, code)
@@ -125,6 +80,37 @@ def _change(
         present = None
     failure = commands.failure(argv, f"exit status {done.rc}", done.stderr)
     raise HostError(f"{failure.msg}; no rule was {verb}", code=code)
+
+
+def drop_rules(rulesets: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
+    """Remove what the sets had when they were read, with few transactions.
+
+    Returns each with the error that prevented it (``rules_unclear``: never removed; those of :func:`change`), None if
+    it is gone. Of one with an error, all stays.
+    """
+    groups: Dict[Tuple[str, str], List[RuleSet]] = {}
+    outcomes: List[Tuple[RuleSet, Optional[HostError]]] = []
+    for ruleset in rulesets:
+        if ruleset.unclear:
+            outcomes.append((ruleset, HostError(f"not removed: {ruleset.text}", code="rules_unclear")))
+        else:
+            # One transaction serves all families of nftables.
+            family = "" if ruleset.backend == NFTABLES else ruleset.family
+            groups.setdefault((ruleset.backend, family), []).append(ruleset)
+    for group in groups.values():
+        outcomes += _remove_group(group)
+    return outcomes
+
+
+def _remove_group(group: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
+    try:
+        change(drop=group)
+    except HostError as error:
+        if len(group) == 1:
+            return [(group[0], error)]
+        # One set makes the transaction fail for all, so each gets its own.
+        return [outcome for ruleset in group for outcome in _remove_group([ruleset])]
+    return [(ruleset, None) for ruleset in group]
 
 
 def _command(backend: str, family: str, verb: str, code: str) -> List[str]:

@@ -39,9 +39,9 @@ class FirewallDump:
         tables = self._list_tables()
         for family in FAMILIES:
             kinds = {kind for kind, its_family in NFT_FAMILIES.items() if its_family == family}
-            self._read_iptables(LEGACY, family, True)
+            self._read_iptables(LEGACY, family)
             # Without tables of its family, iptables-nft has nothing to show.
-            shown = self._read_iptables(NFT, family, any(kind in kinds for kind, _name in tables))
+            shown = self._read_iptables(NFT, family) if any(kind in kinds for kind, _name in tables) else []
             tables = [(kind, name) for kind, name in tables if kind not in kinds or name not in shown]
         for kind, name in tables if self._nft is not None else ():
             self._tables[kind, name] = printed([str(self._nft), "-s", "list", "table", kind, name])
@@ -57,10 +57,8 @@ class FirewallDump:
         entries: Any = parse_json(printed([self._nft, "-j", "list", "tables"]))["nftables"]
         return [(entry[TABLE]["family"], entry[TABLE]["name"]) for entry in entries if TABLE in entry]
 
-    def _read_iptables(self, backend: str, family: str, has_tables: bool) -> List[str]:
+    def _read_iptables(self, backend: str, family: str) -> List[str]:
         """Read one backend; return the tables that it shows."""
-        if backend == NFT and not has_tables:
-            return []
         firewall = FoundChains()
         try:
             text = dump_iptables(backend, family)
