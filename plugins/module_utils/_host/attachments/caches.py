@@ -7,7 +7,7 @@ import contextlib
 import os
 import stat
 from functools import cached_property, lru_cache
-from typing import Any, List, Mapping, Set, Tuple
+from typing import Any, Iterable, List, Mapping, Set, Tuple
 
 from ...libcni import cache
 from ...libcni.conf import NetworkConfigList
@@ -42,18 +42,17 @@ class CacheContents:
     @property
     def networks(self) -> List[Tuple[str, Mapping[str, Any]]]:
         """A pair (network, plugin object) for each plugin of every attachment."""
-        plugins: List[Tuple[str, Mapping[str, Any]]] = []
-        known: Set[int] = set()
-        for entry in self.entries:
-            # Attachments share what was loaded once.
-            if entry.attached is not None and id(entry.attached.config) not in known:
-                known.add(id(entry.attached.config))
-                plugins += [(entry.attached.key.network, plugin.network) for plugin in entry.attached.config.plugins]
-        return plugins
+        return [(name, plugin.network) for name, config in self._loaded for plugin in config.plugins]
 
     @property
     def configs(self) -> List[NetworkConfigList]:
-        return list({id(e.attached.config): e.attached.config for e in self.entries if e.attached}.values())
+        return [config for _name, config in self._loaded]
+
+    @property
+    def _loaded(self) -> Iterable[Tuple[str, NetworkConfigList]]:
+        """Each configuration with its network. Attachments share what was loaded once."""
+        attachments = [entry.attached for entry in self.entries if entry.attached is not None]
+        return {id(attached.config): (attached.key.network, attached.config) for attached in attachments}.values()
 
 
 class HostStores:

@@ -88,9 +88,9 @@ def _number(lowest: int, highest: int, value: Any, where: str) -> None:
         _refuse(where, f"a whole number from {lowest} to {highest}", value, advice)
 
 
-def _text(value: Any, where: str) -> None:
-    if not isinstance(value, str):
-        _refuse(where, "a string", value)
+def _text(is_sound: Callable[[str], Any], expected: str, value: Any, where: str) -> None:
+    if not isinstance(value, str) or not is_sound(value):
+        _refuse(where, expected, value)
 
 
 def _private(value: Any, where: str) -> None:
@@ -99,41 +99,16 @@ def _private(value: Any, where: str) -> None:
         raise Unsound(f"{where}: expected a string, found a value of another type; put it into quotes")
 
 
-def _matching(pattern: re.Pattern[str], expected: str, value: Any, where: str) -> None:
-    if not isinstance(value, str) or (value and not pattern.fullmatch(value)):
-        _refuse(where, expected, value)
-
-
 def _mac(value: Any, where: str) -> None:
-    _matching(_MAC, "a MAC address such as c2:b0:57:49:47:f1", value, where)
+    _text(lambda text: not text or _MAC.fullmatch(text), "a MAC address such as c2:b0:57:49:47:f1", value, where)
     digits = re.sub("[^0-9a-f]", "", value.lower())
     if digits and (int(digits[1], 16) & 1 or not int(digits, 16)):
         _refuse(where, "the MAC address of one interface, neither a multicast address nor all zeros", value)
 
 
-def _address(value: Any, where: str) -> None:
-    if not isinstance(value, str) or not packed(value):
-        _refuse(where, "an IP address", value)
-
-
 def _optional_address(value: Any, where: str) -> None:
     if value not in (None, ""):
-        _address(value, where)
-
-
-def _address_or_prefix(value: Any, where: str) -> None:
-    if not isinstance(value, str) or not (packed(value) or interface_of(value)):
-        _refuse(where, "an IP address, with or without a prefix length", value)
-
-
-def _subnet(value: Any, where: str) -> None:
-    if not isinstance(value, str) or not interface_of(value):
-        _refuse(where, "a subnet such as 10.88.0.0/16", value)
-
-
-def _protocol(value: Any, where: str) -> None:
-    if not isinstance(value, str) or value.lower() not in ("tcp", "udp", "sctp"):
-        _refuse(where, "tcp, udp or sctp", value)
+        _ADDRESS(value, where)
 
 
 def _list(item: Check, value: Any, where: str) -> None:
@@ -174,7 +149,7 @@ def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, w
 
 
 def _bandwidth(value: Any, where: str) -> None:
-    rate, burst, subnets = partial(_number, 0, 2**64 - 1), partial(_number, 0, _LARGEST_BURST), partial(_list, _subnet)
+    rate, burst, subnets = partial(_number, 0, 2**64 - 1), partial(_number, 0, _LARGEST_BURST), partial(_list, _SUBNET)
     members = {"ingressRate": rate, "ingressBurst": burst, "egressRate": rate, "egressBurst": burst}
     bandwidth = _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
     for way in ("ingress", "egress"):
@@ -220,17 +195,23 @@ def _range(entry: Mapping[str, Any], where: str) -> Range:
     return ip_range
 
 
+_ANY_TEXT = partial(_text, lambda _text: True, "a string")
+_ADDRESS = partial(_text, packed, "an IP address")
+_ADDRESS_OR_PREFIX = partial(
+    _text, lambda text: packed(text) or interface_of(text), "an IP address, with or without a prefix length"
+)
+_SUBNET = partial(_text, interface_of, "a subnet such as 10.88.0.0/16")
 _PORT = partial(_number, 1, 65535)
 _PORT_MAPPING: Dict[str, Check] = {
     "hostPort": _PORT,
     "containerPort": _PORT,
-    "protocol": _protocol,
+    "protocol": partial(_text, lambda text: text.lower() in ("tcp", "udp", "sctp"), "tcp, udp or sctp"),
     "hostIP": _optional_address,
 }
 _RANGE: Dict[str, Check] = dict.fromkeys(("subnet", "rangeStart", "rangeEnd", "gateway"), _optional_address)
-_RANGE["subnet"] = _subnet
-_TEXTS = partial(_list, _text)
-_DNS: Dict[str, Check] = {"servers": partial(_list, _address), "searches": _TEXTS, "options": _TEXTS}
+_RANGE["subnet"] = _SUBNET
+_TEXTS = partial(_list, _ANY_TEXT)
+_DNS: Dict[str, Check] = {"servers": partial(_list, _ADDRESS), "searches": _TEXTS, "options": _TEXTS}
 
 
 def _aliases(value: Any, where: str) -> None:
@@ -244,13 +225,15 @@ def _aliases(value: Any, where: str) -> None:
 _CAPABILITIES: Dict[str, Check] = {
     "aliases": _aliases,
     "bandwidth": _bandwidth,
-    "cgroupPath": _text,
-    "deviceID": _text,
+    "cgroupPath": _ANY_TEXT,
+    "deviceID": _ANY_TEXT,
     "dns": partial(_object, (), _DNS),
-    "infinibandGUID": partial(_matching, _GUID, "a GUID such as c2:11:22:33:44:55:66:77"),
+    "infinibandGUID": partial(
+        _text, lambda text: not text or _GUID.fullmatch(text), "a GUID such as c2:11:22:33:44:55:66:77"
+    ),
     "io.kubernetes.cri.pod-annotations": partial(_mapping, _private),
     "ipRanges": _ip_ranges,
-    "ips": partial(_list, _address_or_prefix),
+    "ips": partial(_list, _ADDRESS_OR_PREFIX),
     "mac": _mac,
     "podAnnotations": partial(_mapping, _private),
     "portMappings": partial(_list, partial(_object, ("hostPort", "containerPort", "protocol"), _PORT_MAPPING)),

@@ -241,19 +241,10 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
 
 
 def _check_ids(key: Key, where: str) -> None:
+    of_names = "letters, digits, '_', '.' and '-', starting with a letter or digit"
     for option, value, validate, rule in (
-        (
-            "network",
-            key.network,
-            validate_network_name,
-            "letters, digits, '_', '.' and '-', starting with a letter or digit",
-        ),
-        (
-            "container_id",
-            key.container_id,
-            validate_container_id,
-            "letters, digits, '_', '.' and '-', starting with a letter or digit",
-        ),
+        ("network", key.network, validate_network_name, of_names),
+        ("container_id", key.container_id, validate_container_id, of_names),
         ("ifname", key.ifname, validate_if_name, "at most 15 bytes without '/', ':' and blanks, and not '.' or '..'"),
     ):
         try:

@@ -310,9 +310,8 @@ class Verbs:
         objects = made if made is not None else footprint.host if footprint is not None else {}
         others = self._cni.get_cached_attachments(key.container_id)
         shares = any(other.network == key.network and other.if_name != key.ifname for other in others)
-        if attached is None:
-            return Departed(key, time.time(), objects, None, (), shares)
-        return Departed(key, time.time(), objects, attached.config, attached.ips, shares)
+        config, ips = (attached.config, attached.ips) if attached is not None else (None, ())
+        return Departed(key, time.time(), objects, config, ips, shares)
 
     def finish_deletions(self) -> Dropped:
         """Remove what DELs have left, with one reading of the host for all."""
