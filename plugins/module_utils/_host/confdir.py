@@ -36,11 +36,12 @@ class ConfFile:
     ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``is_special`` (neither link
     nor regular file), ``mode``, ``uid``, ``gid`` (of the entry itself), ``text`` (bytes; None if it was not read),
     ``network`` (its network's name, None if it cannot be read or has none), ``cni_version`` (negotiated, "" if none),
-    ``plugins`` (parsed plugin objects), ``inlined_only`` (it ignores drop-ins), ``error`` (why no runtime can load it,
-    "" if it can be loaded), ``folder`` (the drop-ins beside it, None if they were not read).
+    ``plugins`` (parsed plugin objects), ``inlined_only`` (it ignores drop-ins), ``disable_gc`` (it sets disableGC),
+    ``error`` (why no runtime can load it, "" if it can be loaded), ``folder`` (the drop-ins beside it, None if they
+    were not read).
     """
 
-    is_link = is_special = inlined_only = False
+    is_link = is_special = inlined_only = disable_gc = False
     mode = uid = gid = 0
     text: Optional[bytes] = None
     network: Optional[str] = None
@@ -177,7 +178,7 @@ def parse_conf(file: ConfFile, text: bytes) -> None:
             network = conf.network_conf_from_bytes(text)
             file.network, file.cni_version = network.name, network.cni_version
             file.plugins = [plugin.network for plugin in network.plugins]
-            file.inlined_only = network.load_only_inlined_plugins
+            file.inlined_only, file.disable_gc = network.load_only_inlined_plugins, network.disable_gc
         else:
             plugin = conf.network_plugin_conf_from_bytes(text)
             file.network, file.cni_version = plugin.name or None, plugin.cni_version

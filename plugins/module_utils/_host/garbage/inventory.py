@@ -11,8 +11,8 @@ import time
 from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
-from ...libcni.errors import CNIError, PluginNotFoundError
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import PluginNotFoundError
 from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
@@ -20,7 +20,7 @@ from ..attachments.caches import CacheContents, HostStores, remove_files
 from ..attachments.store import LEFTOVER, OTHER, UNREADABLE, Attached, CachedAttachment, check_cache_dir
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
-from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
+from ..confdir import paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..firewall import owners
@@ -39,7 +39,7 @@ class Inventory:
 
     ``contents`` is the cache of the settings, ``of_pods`` are those of podwire-multinet, ``caches`` all. ``configured``
     and ``cached`` are the bridges of networks -> their networks. ``dates``: owner -> when its newest dated object was
-    made; ``holders``: packed address -> the owners to whom it was assigned. ``lists``: the configured conflists;
+    made; ``holders``: packed address -> the owners to whom it was assigned. ``files``: the configured networks;
     ``disabled``: networks that set disableGC.
 
     Raises HostError ``source_unusable``, ``processes_hidden``, ``netns_unusable``, ``kernel_unreadable`` and
@@ -54,8 +54,8 @@ class Inventory:
         self.files = scan_conf_dir(settings.conf_dir)
         self.contents, others = stores.contents, stores.others
         self._check_access()
-        self.lists = _lists(self.files)
-        self.disabled = frozenset(config.name for config in [*self.lists, *self.contents.configs] if config.disable_gc)
+        disabled = [file.network for file in self.files if file.disable_gc and file.network]
+        self.disabled = frozenset([*disabled, *(config.name for config in self.contents.configs if config.disable_gc)])
         configured = plugins_in(self.files)
         self.of_pods = _pod_caches(configured, others)
         self.caches = [self.contents, *others, *(cached for cached in self.of_pods if cached not in others)]
@@ -310,17 +310,6 @@ class Inventory:
                     candidate.leave("live", f"its name is that of an attachment of {container_id}, which is alive")
                     break
         return candidate
-
-
-def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
-    lists = []
-    for file in files:
-        if file.kind == "conflist" and file.text is not None and not file.error:
-            try:
-                lists.append(network_conf_from_bytes(file.text))
-            except CNIError:
-                continue
-    return lists
 
 
 def bridges_of(networks: Iterable[Tuple[str, Mapping[str, object]]]) -> Dict[str, str]:

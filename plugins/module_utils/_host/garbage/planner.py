@@ -9,6 +9,7 @@ from ...libcni.conf import NetworkConfigList
 from ..attachments.caches import HostStores
 from ..attachments.remains import Dropped
 from ..attachments.request import Networks
+from ..confdir import ConfFile
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
@@ -142,14 +143,14 @@ def plan_gc(settings: GcSettings, stores: Optional[HostStores] = None) -> GcPlan
     # Plugins would remove everything they have if they got an empty live set.
     if "attachments" in settings.scope and not live.empty:
         pairs = [(lease.container_id, lease.ifname) for lease in inventory.leases]
-        plan.verbs = gc_verbs(list(_as_loaded(inventory.lists, settings)), live, pairs, settings)
+        plan.verbs = gc_verbs(list(_as_loaded(inventory.files, settings)), live, pairs, settings)
     return plan
 
 
-def _as_loaded(lists: Sequence[NetworkConfigList], settings: GcSettings) -> Iterator[NetworkConfigList]:
-    """Yield each network once, as libcni loads it; one that cannot be loaded gets no GC."""
+def _as_loaded(files: Sequence[ConfFile], settings: GcSettings) -> Iterator[NetworkConfigList]:
+    """Yield the network of each conflist once, as libcni loads it; one that cannot be loaded gets no GC."""
     networks = Networks(settings.conf_dir, settings.bin_dirs, HostView())
-    for name in sorted({config.name for config in lists}):
+    for name in sorted({file.network for file in files if file.network and file.kind == "conflist"}):
         try:
             yield networks.load(name)
         except HostError:
