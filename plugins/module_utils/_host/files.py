@@ -16,7 +16,7 @@ import pwd
 import re
 import stat
 from functools import partial
-from typing import Any, BinaryIO, Callable, NamedTuple, Optional
+from typing import Any, BinaryIO, Callable, Iterable, NamedTuple, Optional
 
 from .errors import HostError
 from .paths import file_name
@@ -120,7 +120,7 @@ def write(directory: Directory, name: str, data: bytes, attributes: Attributes) 
     temp = _temp_name(name)
     try:
         if not _link_nameless(directory, temp, target, data, attributes):
-            _write_named(directory, temp, target, data, attributes)
+            _write_named(directory, temp, target, [data], attributes)
         try:
             directory.rename(temp, name)
         except BaseException:
@@ -156,18 +156,9 @@ def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attribu
     target = directory.join(name)
     temp = _temp_name(name)
     try:
-        fd = _create(directory, temp)
-        try:
-            for chunk in iter(partial(source.read, _CHUNK), b""):
-                _write_all(fd, chunk)
-            _finish(fd, target, attributes)
-        finally:
-            os.close(fd)
-    except BaseException as error:
-        directory.discard(temp)
-        if isinstance(error, OSError):
-            raise HostError(f"cannot write {target}: {error.strerror}", code="write_failed") from error
-        raise
+        _write_named(directory, temp, target, iter(partial(source.read, _CHUNK), b""), attributes)
+    except OSError as error:
+        raise HostError(f"cannot write {target}: {error.strerror}", code="write_failed") from error
     return Staged(directory, temp, name)
 
 
@@ -200,21 +191,18 @@ def _link_nameless(directory: Directory, temp: str, target: str, data: bytes, at
     return True
 
 
-def _write_named(directory: Directory, temp: str, target: str, data: bytes, attributes: Attributes) -> None:
-    fd = _create(directory, temp)
+def _write_named(directory: Directory, temp: str, target: str, chunks: Iterable[bytes], attributes: Attributes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temp, flags, 0o600, dir_fd=directory.fd)
     try:
-        _write_all(fd, data)
+        for chunk in chunks:
+            _write_all(fd, chunk)
         _finish(fd, target, attributes)
     except BaseException:
         directory.discard(temp)
         raise
     finally:
         os.close(fd)
-
-
-def _create(directory: Directory, temp: str) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(temp, flags, 0o600, dir_fd=directory.fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:
