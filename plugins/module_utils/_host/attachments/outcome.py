@@ -9,17 +9,16 @@ from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..addresses import result_addresses
 from ..errors import HostError
+from ..footprints.state import Drift
 from ..plan import Plan, Step, workers_of
 from ..struct import field, struct
 from .drift import Drifts
 from .request import PRESENT, Key, WantedAttachment
-from .store import Attached
+from .store import Attached, CachedAttachment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..footprints.state import Drift
     from ..networks.owners import Living
-    from .store import CachedAttachment
 
 
 def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSettings:

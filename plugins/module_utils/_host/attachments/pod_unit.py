@@ -11,14 +11,11 @@ from ...libcni.errors import CNIError
 from ...libcni.multi.status import NETWORK_STATUS, network_status_text, network_statuses
 from ..binaries.types import is_multus
 from ..errors import HostError
+from ..plan import Step
 from .outcome import LEFT, ROLLED_BACK, Outcome
 from .pod_part import PodPart, PodRoutes
 from .request import ABSENT, PRESENT, WantedAttachment
 from .store import AttachmentStore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..plan import Step
 
 # Plugins that answer the annotation themselves, beside Multus.
 _ANSWERING = ("podwire-multinet",)

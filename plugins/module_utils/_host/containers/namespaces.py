@@ -19,6 +19,7 @@ from ..addresses import packed
 from ..errors import HostError
 from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace, same
 from ..processes import mounts
+from ..struct import field, struct
 
 _OWN = "/proc/self/ns/net"
 _TUN = "/dev/net/tun"
@@ -40,6 +41,7 @@ _INITIAL_NETWORK_NAMESPACE = "/proc/sys/net/core/netdev_budget"
 _Way = Tuple[os.stat_result, str, str]
 
 
+@struct
 class Namespace:
     """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, human-readable ``name``.
 
@@ -47,16 +49,13 @@ class Namespace:
     of this process, the host's.
     """
 
-    __slots__ = ("_named", "addresses", "identity", "links", "name", "own", "path")
-
-    def __init__(self, identity: Dict[str, Any], path: str, name: str, own: bool) -> None:
-        self.identity = identity
-        self.path = path
-        self.name = name
-        self.own = own
-        self.addresses: Dict[bytes, Tuple[int, int]] = {}
-        self.links: Dict[int, netlink.Link] = {}
-        self._named: Optional[Dict[str, netlink.Link]] = None
+    identity: Dict[str, Any]
+    path: str
+    name: str
+    own: bool
+    addresses: Dict[bytes, Tuple[int, int]] = field(default_factory=dict)
+    links: Dict[int, netlink.Link] = field(default_factory=dict)
+    _named: Optional[Dict[str, netlink.Link]] = None
 
     def link_named(self, name: str) -> Optional[netlink.Link]:
         """Return the interface of that name, None if there is none."""

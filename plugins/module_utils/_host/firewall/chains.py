@@ -17,6 +17,7 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Op
 from .. import commands
 from ..errors import HostError
 from ..json_text import parse_json
+from ..struct import field, struct
 
 # Texts; readers of whole states keep them among keys that have numbers, too.
 ChainKey = Tuple[Any, ...]
@@ -56,6 +57,7 @@ class Chain(NamedTuple):
     rules: List[str]
 
 
+@struct
 class FoundChains:
     """What was read: ``chains``, of those of nftables the ``handles`` of their rules, and what is ``unread``.
 
@@ -63,12 +65,9 @@ class FoundChains:
     A line that nothing is known of stands in the place of the chain.
     """
 
-    __slots__ = ("chains", "handles", "unread")
-
-    def __init__(self) -> None:
-        self.chains: Dict[ChainKey, Chain] = {}
-        self.handles: Dict[ChainKey, List[int]] = {}
-        self.unread: Dict[Tuple[str, ...], HostError] = {}
+    chains: Dict[ChainKey, Chain] = field(default_factory=dict)
+    handles: Dict[ChainKey, List[int]] = field(default_factory=dict)
+    unread: Dict[Tuple[str, ...], HostError] = field(default_factory=dict)
 
     def why_unread(self, key: ChainKey) -> str:
         """Return why nothing is known of the chain *key*, "" if it was read."""

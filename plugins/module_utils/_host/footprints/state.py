@@ -45,6 +45,7 @@ _MTU_WITHOUT_PORTS = 1500
 _PROTOCOL, _GATEWAY = 5, 5
 
 
+@struct
 class Reading:
     """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
 
@@ -56,15 +57,12 @@ class Reading:
     address)`` with the text of the file.
     """
 
-    __slots__ = ("_counts", "chains", "misplaced", "ours", "spaces", "switched")
-
-    def __init__(self, spaces: Dict[str, State], chains: Optional[FoundChains] = None) -> None:
-        self.spaces = spaces
-        self.chains = chains
-        self.misplaced: FrozenSet[ObjectKey] = frozenset()
-        self.ours: Mapping[ObjectKey, Sequence[str]] = {}
-        self.switched: Mapping[ObjectKey, str] = {}
-        self._counts: Dict[ObjectKey, Counter[str]] = {}
+    spaces: Dict[str, State]
+    chains: Optional[FoundChains] = None
+    misplaced: FrozenSet[ObjectKey] = frozenset()
+    ours: Mapping[ObjectKey, Sequence[str]] = field(default_factory=dict)
+    switched: Mapping[ObjectKey, str] = field(default_factory=dict)
+    _counts: Dict[ObjectKey, Counter[str]] = field(default_factory=dict)
 
     def kernel_object(self, space: str, key: ObjectKey) -> Optional[KernelObject]:
         """Return the kernel's object, None if there is none. Parts of objects have none: rules, single sysctls."""

@@ -8,14 +8,12 @@ import os
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from ...libcni.files import read_file
 from ..containers.live import LiveSet
 from ..errors import HostError
+from ..firewall.owners import RuleSet
 from ..json_text import parse_json
 from ..struct import field, struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..firewall.owners import RuleSet
 
 PATH = "/run/podwire-cni/gc-seen"
 _MAX_SIZE = 4 << 20
@@ -172,9 +170,7 @@ class FirstSeen:
 
 def _read(path: str, now: float) -> Dict[str, float]:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as stream:
-            moments = parse_json(stream.read(_MAX_SIZE))
+        moments = parse_json(read_file(path, _MAX_SIZE, follow=False))
         # A time in the future was not written since this boot.
         return {str(key): float(moment) for key, moment in moments.items() if 0 <= float(moment) <= now}
     except (OSError, ValueError, TypeError, AttributeError):

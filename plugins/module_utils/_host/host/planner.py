@@ -7,9 +7,10 @@ import os
 from functools import partial
 from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequence, Set, Union
 
-from ..attachments.request import ABSENT, PRESENT, Key
+from ..attachments.request import ABSENT, PRESENT, Key, Networks, WantedAttachment
 from ..errors import HostError
 from ..hostview import HostView, Users
+from ..named_netns import NetnsPlan, plan_netns
 from ..netns import NETNS_DIR, inspect_planned
 from ..networks.request import EFFECT_ARGUMENTS, NETWORKS_ARGUMENTS, conf_request
 from ..plan import DISRUPTIVE, Plan
@@ -21,12 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..attachments.drift import Present
     from ..attachments.outcome import AttachPlan
-    from ..attachments.request import Networks, WantedAttachment
     from ..binaries.outcome import Desired, PluginsPlan
     from ..footprints.rehearsed import Rehearsed
     from ..kernel.objects import ObjectKey
     from ..leases import Lease
-    from ..named_netns import NetnsPlan
     from ..networks.entries import ConfPlan
 
 # The order in which sections are planned and applied, and whether it is their removals that have this place.
@@ -214,8 +213,6 @@ class HostPlanner:
 
     def _waiting(self, view: HostView, before: Sequence[Part]) -> Set[Key]:
         """Return the attachments whose network or namespace an earlier section should have made, and has not."""
-        from ..attachments.request import Networks
-
         options = self._request.sections["attachments"]
         unready = self._unready_networks(view, before)
         networks = Networks(options["conf_dir"], options["bin_dirs"], view)
@@ -290,8 +287,6 @@ class HostPlanner:
         return plan_networks(conf_request(options, self._check_mode), view)
 
     def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:
-        from ..named_netns import plan_netns
-
         options = self._request.sections["netns"]
         return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
 

@@ -8,10 +8,9 @@ indexes) is left out or set. So no kind of object needs a description of its own
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, ClassVar, Dict, List, Optional
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, number_in, pack_attribute, pack_nested
-from ..netns import Netns
 from . import sysctls
 from .links import Place, pack_kept, put_link
 from .objects import (
@@ -25,7 +24,6 @@ from .objects import (
     TRAFFIC,
     KernelObject,
     ObjectKey,
-    State,
     has_rival,
 )
 
@@ -43,20 +41,6 @@ _OWN_VLAN = pack_attribute(0, struct.pack("=H", 2))
 class Writer(Place):
     """Puts objects back in the namespace that this thread is in. Use it as a context manager."""
 
-    def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
-        super().__init__(space, recorded, namespaces)
-        self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Optional[Any]], None]] = {
-            "vlan": self._put_vlan,
-            "addr": self._put_address,
-            "neigh": self._put_neighbour,
-            "fdb": self._put_neighbour,
-            "route": self._put_route,
-            "rule": self._put_rule,
-            "qdisc": self._put_traffic,
-            "class": self._put_traffic,
-            "filter": self._put_traffic,
-        }
-
     def __enter__(self) -> Writer:
         return self
 
@@ -73,7 +57,7 @@ class Writer(Place):
         elif kind == sysctls.GLOBAL:
             sysctls.write_global(str(key[1]), wanted.value)
         else:
-            self._writers[kind](key, wanted, now)
+            self._writers[kind](self, key, wanted, now)
 
     def drop(self, key: ObjectKey, present: KernelObject) -> None:
         """Remove a route, an address or a routing rule. Raises OSError."""
@@ -169,6 +153,18 @@ class Writer(Place):
             actions.append(pack_nested(place, pack_attribute(1, kind.encode() + b"\0"), inner))
         kept = b"".join(pack_attribute(kind, attributes[kind]) for kind in (1, 5) if kind in attributes)
         return kept + (pack_nested(7, *actions) if actions else b"")
+
+    _writers: ClassVar[Dict[str, Callable[[Writer, ObjectKey, KernelObject, Optional[Any]], None]]] = {
+        "vlan": _put_vlan,
+        "addr": _put_address,
+        "neigh": _put_neighbour,
+        "fdb": _put_neighbour,
+        "route": _put_route,
+        "rule": _put_rule,
+        "qdisc": _put_traffic,
+        "class": _put_traffic,
+        "filter": _put_traffic,
+    }
 
 
 def _htb(options: bytes) -> bytes:
