@@ -13,6 +13,7 @@ from typing import Any, Iterable, List, Mapping, Optional, Tuple
 from ..libcni.gojson import fold
 from . import netlink
 from .kinds import KINDS, forwards, member_of, object_of, text_of
+from .paths import kernel_text
 
 _BY_ROUTER = 9
 _FORWARDING = "/proc/sys/net/ipv6/conf/all/forwarding"
@@ -28,9 +29,8 @@ def uplinks_of_routers(
     *capability_args*, *args* (CNI_ARGS): those of the ADD, if known.
     """
     ip = dict(args).get("IP", "")
-    if not any(_forwards_ipv6(plugin, capability_args or {}, ip) for plugin in plugins) or _setting(_FORWARDING) != "0":
-        return []
-    return _announced_uplinks()
+    switches = any(_forwards_ipv6(plugin, capability_args or {}, ip) for plugin in plugins)
+    return _announced_uplinks() if switches and kernel_text(_FORWARDING) == "0" else []
 
 
 def why_not_forward() -> str:
@@ -51,7 +51,7 @@ def _announced_uplinks() -> List[str]:
         for route in netlink.routes()
         if route.raw[:1] == b"6" and not route.length and route.protocol == _BY_ROUTER
     ]
-    return [name for name in dict.fromkeys(devices) if _setting(f"/proc/sys/net/ipv6/conf/{name}/accept_ra") == "1"]
+    return [name for name in dict.fromkeys(devices) if kernel_text(f"/proc/sys/net/ipv6/conf/{name}/accept_ra") == "1"]
 
 
 def explain_uplinks(uplinks: Iterable[str]) -> str:
@@ -90,11 +90,3 @@ def _name_ipv6(waiting: List[Any]) -> bool:
         elif isinstance(value, str) and value.count(":") > 1:
             return True
     return False
-
-
-def _setting(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as stream:
-            return stream.read().strip()
-    except (OSError, ValueError):
-        return ""

@@ -17,6 +17,7 @@ from ..libcni.files import open_file
 from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
 from .kinds import lease_dir
+from .paths import names_in
 from .problems import WARNING, Finding
 from .trust import check_trusted
 
@@ -112,10 +113,7 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Finding]
 def last_reserved(data_dir: str, network: str) -> List[str]:
     """Return the addresses that host-local assigned last, one for each range, as far as they can be read."""
     folder = os.path.join(data_dir, network)
-    try:
-        names = sorted(name for name in os.listdir(folder) if name.startswith("last_reserved_ip."))
-    except OSError:
-        return []
+    names = [name for name in names_in(folder) if name.startswith("last_reserved_ip.")]
     texts = [(_content(os.path.join(folder, name))[0] or "").strip() for name in names]
     return [text for text in texts if packed(text)]
 

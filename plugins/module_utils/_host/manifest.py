@@ -126,14 +126,7 @@ class Manifest:
 
     def save(self) -> None:
         """Write the manifest, durably."""
-        data = {
-            "version": _VERSION,
-            "networks": self.networks,
-            "binaries": self.binaries,
-            "archives": self.archives,
-            "aside": self.aside,
-            "versions": self.versions,
-        }
+        data = {"version": _VERSION, **{section: getattr(self, section) for section in _SECTIONS}}
         text = json.dumps(data, indent=1, sort_keys=True) + "\n"
         _private_directory(self.state_dir)
         with Directory(self.state_dir) as directory:

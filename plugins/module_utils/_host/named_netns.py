@@ -61,17 +61,8 @@ def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) ->
             plan.add(Step("create", path, SAFE, before, after, partial(_create, name, state), reason=reason))
         elif not present and state != _NOTHING:
             action = "removed"
-            plan.add(
-                Step(
-                    "remove",
-                    path,
-                    DISRUPTIVE if state == _NAMESPACE else SAFE,
-                    before,
-                    None,
-                    partial(_remove, name, state),
-                    reason="state is absent",
-                )
-            )
+            step_class, remove = DISRUPTIVE if state == _NAMESPACE else SAFE, partial(_remove, name, state)
+            plan.add(Step("remove", path, step_class, before, None, remove, reason="state is absent"))
         plan.rows.append({"name": name, "path": path, "action": action})
     return plan
 

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeV
 
 from ..libcni.kernel import setns
 from .errors import HostError
-from .paths import OWN_NETNS, THREAD_NETNS, absolute
+from .paths import OWN_NETNS, THREAD_NETNS, absolute, kernel_text
 
 NETNS_DIR = "/run/netns"
 """``ip netns exec NAME`` mounts the files of its directory ``NAME`` over those in ``/etc``."""
@@ -55,11 +55,7 @@ def check_name(name: str, where: str) -> None:
 @lru_cache(maxsize=None)
 def boot_id() -> str:
     """Return the ID of this boot of the host, "" if the kernel does not tell it."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            return stream.read().strip()
-    except OSError:
-        return ""
+    return kernel_text("/proc/sys/kernel/random/boot_id")
 
 
 class Seen:

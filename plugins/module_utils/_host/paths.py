@@ -21,6 +21,15 @@ def names_in(folder: str) -> List[str]:
         return []
 
 
+def kernel_text(path: str) -> str:
+    """Return what a file of the kernel's says, "" if it cannot be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as stream:
+            return stream.read().strip()
+    except (OSError, ValueError):
+        return ""
+
+
 def is_url(text: str) -> bool:
     """Tell whether *text* is meant as a URL and not as a path."""
     return "://" in text

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from functools import cached_property, lru_cache
@@ -14,6 +13,7 @@ from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
 from ..errors import HostError
 from ..leases import read_leases
+from ..paths import names_in
 from .request import Key
 from .store import LEFTOVER, RECORDS, CachedAttachment, CacheFile, read_cache_file
 
@@ -79,8 +79,7 @@ class HostStores:
 def read_other_caches(cache_dir: str) -> List[CacheContents]:
     """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
     known = [_MANAGED_DIR, cache.DEFAULT_DIR]
-    with contextlib.suppress(OSError):
-        known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
+    known += [os.path.join(cache.DEFAULT_DIR, name) for name in names_in(cache.DEFAULT_DIR)]
     this = os.path.realpath(cache_dir)
     return [
         read_cache(folder, is_other=True)

@@ -18,6 +18,7 @@ from .. import netlink
 from ..addresses import packed
 from ..errors import HostError
 from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace, same
+from ..paths import names_in
 from ..processes import mounts
 from ..struct import field, struct
 
@@ -239,11 +240,8 @@ def _processes() -> Iterator[str]:
 
 def _threads(pid: str) -> List[str]:
     """Return the threads of a process other than its first one: each may be in a namespace of its own."""
-    try:
-        return [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != pid]
-    except OSError:
-        # The process has ended.
-        return []
+    # None if the process has ended.
+    return [thread for thread in names_in(f"/proc/{pid}/task") if thread != pid]
 
 
 def _command(pid: str) -> str:

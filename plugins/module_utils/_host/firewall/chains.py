@@ -17,6 +17,7 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Op
 from .. import commands
 from ..errors import HostError
 from ..json_text import parse_json
+from ..paths import kernel_text
 from ..struct import field, struct
 
 # Texts; readers of whole states keep them among keys that have numbers, too.
@@ -122,13 +123,7 @@ def tool(backend: str, family: str, verb: str) -> Optional[str]:
 
 def _may_have_tables(backend: str, family: str) -> bool:
     """Tell whether tables of *backend* may exist; running the tool would make the kernel create them."""
-    if backend == NFT:
-        return True
-    try:
-        with open(_NAMES[family], encoding="ascii", errors="replace") as stream:
-            return bool(stream.read(4096).strip())
-    except OSError:
-        return False
+    return backend == NFT or kernel_text(_NAMES[family]) != ""
 
 
 def switched_backends(keys: Iterable[ChainKey]) -> Dict[ChainKey, str]:

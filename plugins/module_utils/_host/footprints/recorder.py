@@ -48,10 +48,10 @@ def _connections(state: State) -> Dict[str, str]:
     }
 
 
-def changes(before: State, after: State, defaults: Defaults) -> Objects:
+def changes(before: State, after: State, defaults: Defaults, on_host: bool = False) -> Objects:
     """Return what changed in a namespace. *defaults*: what a new interface's sysctls start with."""
     changed: Objects = {}
-    _compare_objects(before, after, False, changed)
+    _compare_objects(before, after, on_host, changed)
     _compare_sysctls(before, after, defaults, changed)
     return changed
 
@@ -63,9 +63,7 @@ def changes_on_host(before: Reading, after: Reading, defaults: Defaults) -> Obje
     without other settings), of its chains, only new rules, and of what went, only interfaces, which may have moved into
     a container.
     """
-    changed: Objects = {}
-    _compare_objects(before.spaces[HOST], after.spaces[HOST], True, changed)
-    _compare_sysctls(before.spaces[HOST], after.spaces[HOST], defaults, changed)
+    changed = changes(before.spaces[HOST], after.spaces[HOST], defaults, on_host=True)
     if before.chains is not None and after.chains is not None:
         _compare_chains(before.chains, after.chains, changed)
     return changed

@@ -146,16 +146,6 @@ def test_staged_is_complete_but_not_live_until_published(directory):
     assert os.listdir(directory.path) == ["bridge"]
 
 
-def test_a_source_that_breaks_leaves_nothing(directory):
-    class Broken(io.BytesIO):
-        def read(self, size=-1):
-            raise OSError(errno.EIO, "Input/output error")
-
-    with pytest.raises(HostError, match="cannot write"):
-        files.stage(directory, "bridge", Broken(), MINE)
-    assert os.listdir(directory.path) == []
-
-
 def test_only_our_temporary_names_are_swept(directory):
     for name in (".a.conflist.0123.podwire-tmp", "10-a.conflist", ".b.tmp"):
         files.write(directory, name, b"", MINE)

@@ -20,7 +20,7 @@ def uplink(monkeypatch):
     route = SimpleNamespace(raw=b"6", length=0, protocol=9, link=2)
     monkeypatch.setattr(host_routes.netlink, "links", lambda: {2: SimpleNamespace(name="up0")})
     monkeypatch.setattr(host_routes.netlink, "routes", lambda: [route])
-    monkeypatch.setattr(host_routes, "_setting", lambda path: "0" if path.endswith("forwarding") else "1")
+    monkeypatch.setattr(host_routes, "kernel_text", lambda path: "0" if path.endswith("forwarding") else "1")
 
 
 def plugin(ipam, kind="bridge", **more):

@@ -239,7 +239,7 @@ def test_what_the_kernel_does_not_tell(monkeypatch, tmp_path):
     assert netns.pid_namespace() == os.stat("/proc/1/ns/pid").st_ino
     assert len(netns.boot_id()) == 36
     with monkeypatch.context() as without:
-        without.setattr(netns, "open", fail, raising=False)
+        without.setattr("builtins.open", fail)
         assert netns.boot_id.__wrapped__() == ""
     with monkeypatch.context() as without:
         without.setattr(os, "stat", fail)
