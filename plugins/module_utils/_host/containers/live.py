@@ -247,12 +247,8 @@ class LiveSet:
 
     def has(self, container_id: str, ifname: str) -> bool:
         """Tell whether a source has the container with this interface."""
-        for answer in self.answers:
-            if container_id in answer.containers:
-                names = answer.containers[container_id]
-                if names is None or ifname in names:
-                    return True
-        return False
+        known = [answer.containers[container_id] for answer in self.answers if container_id in answer.containers]
+        return any(names is None or ifname in names for names in known)
 
     def pairs(self) -> Iterator[Tuple[str, str]]:
         """Yield (container ID, interface) of all containers whose interfaces are known."""
@@ -268,15 +264,12 @@ class LiveSet:
     def rows(self) -> List[Dict[str, Any]]:
         """Return ``[{source, found, asked, containers}]``: what is on the host, and what was asked."""
         asked = {answer.source: answer for answer in self.answers}
-        rows = []
-        for source in sorted(set(asked) | set(self.evidence)):
-            answer = asked.get(source)
-            rows.append(
-                {
-                    "source": source,
-                    "found": self.evidence.get(source, ""),
-                    "asked": answer.asked if answer else "",
-                    "containers": answer.size if answer else None,
-                }
-            )
-        return rows
+        return [
+            {
+                "source": source,
+                "found": self.evidence.get(source, ""),
+                "asked": asked[source].asked if source in asked else "",
+                "containers": asked[source].size if source in asked else None,
+            }
+            for source in sorted({*asked, *self.evidence})
+        ]

@@ -111,12 +111,10 @@ class Namespaces:
         There may be several: each container of Apptainer has its own at the same path.
         """
         inodes = []
-        try:
+        with contextlib.suppress(OSError, ValueError):
             status = os.stat(path)
             if any(status.st_dev == ns.identity["dev"] for ns in self.all[:1]):
                 inodes.append(status.st_ino)
-        except (OSError, ValueError):
-            pass
         inodes += self._elsewhere.get(_normal(path), ())
         return [self._by_inode[inode] for inode in dict.fromkeys(inodes) if inode in self._by_inode]
 

@@ -37,9 +37,7 @@ def nomad_evidence() -> Optional[str]:
     An agent's helpers have its name, too. They keep running when it is stopped, as do the tasks that they watch.
     """
     agents = processes("nomad")
-    if not agents:
-        return None
-    return f"process {agents[0].pid}: {' '.join(agents[0].argv[:2])}"
+    return f"process {agents[0].pid}: {' '.join(agents[0].argv[:2])}" if agents else None
 
 
 def ask_nomad() -> Answer:

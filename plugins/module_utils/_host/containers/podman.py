@@ -29,10 +29,8 @@ _REMEDY = "make sure that 'podman ps --all' works"
 
 def podman_evidence() -> Optional[str]:
     """Return the evidence that podman has been used on this host, None if there is none."""
-    for path in TRACES:
-        if os.path.exists(path):
-            return f"podman's state {path}"
-    return None
+    path = next(filter(os.path.exists, TRACES), None)
+    return f"podman's state {path}" if path else None
 
 
 def ask_podman() -> Answer:

@@ -28,9 +28,8 @@ Rows = List[Dict[str, Any]]
 def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[Rows, List[Finding]]:
     """Return a row for each file of *conf_dir* that a runtime would read, and the problems. Secrets are masked."""
     rows: Rows = []
-    problems: List[Finding] = []
     paths = [path for file in files for path in paths_of(conf_dir, file.path, file.network or "")]
-    problems += untrusted([conf_dir, *paths])
+    problems = untrusted([conf_dir, *paths])
     for file in files:
         for candidate in [file, *file.drop_ins]:
             if candidate.error:
