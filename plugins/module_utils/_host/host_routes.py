@@ -8,7 +8,7 @@ is 2. They do not come back.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni.gojson import fold
 from . import netlink
@@ -54,13 +54,12 @@ def _announced_uplinks() -> List[str]:
     return [name for name in dict.fromkeys(devices) if kernel_text(f"/proc/sys/net/ipv6/conf/{name}/accept_ra") == "1"]
 
 
-def explain_uplinks(uplinks: Iterable[str]) -> str:
+def explain_uplinks(uplinks: Sequence[str]) -> str:
     """Return what happens to *uplinks*, and the remedy, as a sentence without a full stop."""
-    names = list(uplinks)
-    settings = " ".join(map(_remedy, names))
+    settings = " ".join(map(_remedy, uplinks))
     return (
         "its first ADD with an IPv6 address switches IPv6 forwarding on, and the host loses its IPv6 default route on "
-        f"{', '.join(names)}, which a router announced; first set {settings} (sysctl -w, and in a file of "
+        f"{', '.join(uplinks)}, which a router announced; first set {settings} (sysctl -w, and in a file of "
         "/etc/sysctl.d, or with ifupdown accept_ra 2 in the inet6 stanza)"
     )
 

@@ -171,9 +171,7 @@ def delegate_of(plugin: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def lease_dir(plugin: Mapping[str, Any], default: str = DEFAULT_DATA_DIR) -> str:
-    """Return the directory below which host-local keeps the leases of *plugin*, "" if it does not assign addresses, or
-    if the directory is no absolute path.
-    """
+    """Return the directory of the leases of *plugin*, "" unless host-local assigns them below an absolute path."""
     ipam = object_of(plugin, "ipam")
     path = text_of(ipam, "datadir") or default
     return os.path.normpath(path) if text_of(ipam, "type") == HOST_LOCAL and path[0] == "/" and "\0" not in path else ""

@@ -60,20 +60,13 @@ def lease_stores(
     *networks* are the configured ones with their parsed plugin objects, one pair for each plugin. In host-local's
     default directory every store counts, even if its network is no longer configured.
     """
-    stores = {(default, name) for name in _folders(default)}
+    places = {name: os.path.join(default, name) for name in names_in(default)}
+    stores = {(default, name) for name, path in places.items() if os.path.isdir(path) and not os.path.islink(path)}
     for network, plugin in networks:
         data_dir = lease_dir(plugin, default)
         if data_dir and os.path.isdir(os.path.join(data_dir, network)):
             stores.add((data_dir, network))
     return sorted(stores)
-
-
-def _folders(path: str) -> List[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
 
 
 def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Finding]]:
@@ -83,13 +76,12 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Finding]
     would change the store.
     """
     folder = os.path.join(data_dir, network)
-    leases: List[Lease] = []
-    problems: List[Finding] = []
     try:
         names = os.listdir(folder)
     except OSError as error:
-        problems.append(Finding(WARNING, "leases_unreadable", f"cannot list the store: {error.strerror}", file=folder))
-        return leases, problems
+        return [], [Finding(WARNING, "leases_unreadable", f"cannot list the store: {error.strerror}", file=folder)]
+    leases: List[Lease] = []
+    problems: List[Finding] = []
     for name in names:
         if name == "lock" or name.startswith("last_reserved_ip."):
             continue

@@ -8,7 +8,7 @@ import threading
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from .errors import HostError
-from .struct import struct
+from .struct import grouped, struct
 
 T = TypeVar("T")
 
@@ -211,10 +211,7 @@ class Plan:
     @staticmethod
     def apply_steps(steps: Iterable[Step], workers: int) -> None:
         """Execute some of the steps."""
-        lanes: Dict[str, List[Step]] = {}
-        for step in steps:
-            if step.step_class != FOREIGN:
-                lanes.setdefault(step.lane, []).append(step)
+        lanes = grouped((step.lane, step) for step in steps if step.step_class != FOREIGN)
         each_of(_run_lane, lanes.values(), workers)
 
 

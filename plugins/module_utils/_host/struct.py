@@ -1,12 +1,17 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Classes that hold values: their constructor follows from their annotations, as with dataclasses.
+"""Classes that hold values: their constructor follows from their annotations, as with dataclasses. Groups of values.
 
 To import dataclasses takes longer than all of a small module.
 """
 
 from __future__ import annotations
 
-__all__ = ["field", "struct"]
+from typing import Dict, Iterable, List, Tuple, TypeVar
+
+__all__ = ["field", "grouped", "struct"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,3 +41,11 @@ else:
 
         cls.__init__ = construct
         return cls
+
+
+def grouped(pairs: Iterable[Tuple[K, V]]) -> Dict[K, List[V]]:
+    """Return the values of *pairs* (key, value) by their keys, both in their order."""
+    groups: Dict[K, List[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

@@ -21,6 +21,7 @@ from ..kernel.objects import KernelObject, ObjectKey
 from ..kinds import member_of
 from ..netlink import MAIN_TABLE, UNICAST
 from ..ranges import IP, interface_of
+from ..struct import grouped
 from .store import Attached
 
 _UP = {"flags": 1}
@@ -132,13 +133,11 @@ class _Deduction:
         # Imported late: most networks have no rules.
         from ..firewall.owners import group_rules
 
-        grouped = group_rules(self._reading.chains)
-        if grouped.problems:
+        rules = group_rules(self._reading.chains)
+        if rules.problems:
             return
-        sets: Dict[Tuple[str, str], List[str]] = {}
-        for rule_set in grouped.sets:
-            if rule_set.rules and not rule_set.inert:
-                sets.setdefault((rule_set.plugin, rule_set.name), []).append(rule_set.family)
+        effective = [rule_set for rule_set in rules.sets if rule_set.rules and not rule_set.inert]
+        sets = grouped(((rule_set.plugin, rule_set.name), rule_set.family) for rule_set in effective)
         for kind in kinds:
             chain = self._lost_chain(kind, sets)
             if chain:

@@ -24,6 +24,7 @@ from ..errors import HostError
 from ..firewall.chains import CHAIN
 from ..kinds import META, kind_named, member_of
 from ..netns import Netns, visit
+from ..struct import grouped
 from .request import Key
 
 TYPE_CHECKING = False
@@ -244,9 +245,7 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     entries = list_entries(cache_dir)
     ids = {attachment.key.container_id for attachment in departed}
     sets = owners.attribute(rules.sets, {attachment.key.network for attachment in departed}, ids)
-    by_id: Dict[str, List[Key]] = {}
-    for attachment in departed:
-        by_id.setdefault(attachment.key.container_id, []).append(attachment.key)
+    by_id = grouped((attachment.key.container_id, attachment.key) for attachment in departed)
     by_address = _free_addresses(departed, entries)
     remains = []
     for ruleset in sets:

@@ -13,6 +13,7 @@ from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..netns import inspect_path
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
+from ..struct import grouped
 from .drift import WAY_OUT, InPlaceSteps
 from .outcome import ADD, DELETE, DRIFTED, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .request import Key, WantedAttachment
@@ -52,10 +53,7 @@ class Steps:
         network of the pod gets it.
         """
         self._add_lost()
-        lanes: Dict[str, List[Outcome]] = {}
-        for outcome in self._plan.outcomes:
-            if not outcome.failed:
-                lanes.setdefault(outcome.key.container_id, []).append(outcome)
+        lanes = grouped((outcome.key.container_id, outcome) for outcome in self._plan.outcomes if not outcome.failed)
         for lane in lanes.values():
             for outcome in reversed(lane):
                 if outcome.adopted and outcome.attached:

@@ -8,6 +8,8 @@ from collections import Counter
 from itertools import accumulate
 from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ..struct import grouped
+
 
 def places(order: Sequence[str], wanted: Iterable[str], present: Sequence[str]) -> List[Tuple[int, str]]:
     """Return (position from 0, rule) of each missing rule; positions count the ones before in this list."""
@@ -18,9 +20,7 @@ def places(order: Sequence[str], wanted: Iterable[str], present: Sequence[str]) 
             left[rule] -= 1
         else:
             missing.append(rule)
-    rank: Dict[str, List[int]] = {}
-    for place, rule in enumerate(order):
-        rank.setdefault(rule, []).append(place)
+    rank = grouped((rule, place) for place, rule in enumerate(order))
     # The last ones of rules that stood several times are missing.
     todo = []
     for rule in missing:

@@ -12,10 +12,11 @@ plugins/meta/portmap, pkg/link/spoofcheck.go.
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..json_text import parse_json
 from ..problems import WARNING, Finding
+from ..struct import grouped
 from .chains import (
     BACKENDS,
     CHAIN,
@@ -325,12 +326,9 @@ def _lines(place: ChainKey, table: Mapping[str, Sequence[str]]) -> List[_Line]:
 def _chains_of_containers(firewall: FoundChains, backend: str, family: str) -> List[RuleSet]:
     """Return one set for each chain that a plugin made for one container."""
     table = firewall.table(backend, family, "nat")
-    jumps: Dict[str, List[_Line]] = {}
-    inside: Dict[str, List[_Line]] = {}
-    for line in _lines((CHAIN, backend, family, "nat"), table):
-        inside.setdefault(line.chain, []).append(line)
-        for target in line.after("-j", "-g"):
-            jumps.setdefault(target, []).append(line)
+    lines = _lines((CHAIN, backend, family, "nat"), table)
+    inside = grouped((line.chain, line) for line in lines)
+    jumps = grouped((target, line) for line in lines for target in line.after("-j", "-g"))
     return [
         _chain((CHAIN, backend, family, "nat", chain), prefix, jumps.get(chain, []), inside.get(chain, []))
         for chain, prefix in ((chain, chain_kind(chain)) for chain in table)
@@ -386,16 +384,9 @@ def _forwards(firewall: FoundChains, backend: str, family: str) -> List[RuleSet]
     lines = _lines((CHAIN, backend, family, "filter"), {_FORWARD: chain.rules} if chain else {})
     return [
         RuleSet(backend, family, FIREWALL, address, addresses=(address,), rules=tuple(line.rule for line in some))
-        for address, some in _grouped(lines, lambda line: of_forward(family, line.words)).items()
+        for address, some in grouped((of_forward(family, line.words), line) for line in lines).items()
         if address
     ]
-
-
-def _grouped(entries: Iterable[Any], name: Callable[[Any], str]) -> Dict[str, List[Any]]:
-    groups: Dict[str, List[Any]] = {}
-    for entry in entries:
-        groups.setdefault(name(entry), []).append(entry)
-    return groups
 
 
 # ---- nftables: since plugins 1.6, those of macspoofchk since 1.1
@@ -426,7 +417,7 @@ def _masquerades(firewall: FoundChains) -> List[RuleSet]:
     """Return one set for each attachment: the comments of its rules start with the same hash."""
     rules = _nft_rules(firewall, "inet", "cni_plugins_masquerade", "masq_checks")
     sets = []
-    for digest, some in _grouped(rules, lambda rule: rule.comment.partition(",")[0]).items():
+    for digest, some in grouped((rule.comment.partition(",")[0], rule) for rule in rules).items():
         opinions = [of_nftables(rule.comment) for rule in some]
         owner, unclear = opinions[0]
         if len(set(opinions)) > 1:
@@ -440,7 +431,7 @@ def _hostports(firewall: FoundChains, family: str) -> List[RuleSet]:
     """Return one set for each container: its id is the comment."""
     rules = _nft_rules(firewall, family, "cni_hostport", "hostports", "hostip_hostports", "masquerading")
     sets = []
-    for comment, some in _grouped(rules, lambda rule: rule.comment).items():
+    for comment, some in grouped((rule.comment, rule) for rule in rules).items():
         unclear = "" if is_container_id(comment) else "its comment is not a container ID"
         owner = NOBODY if unclear else RuleOwner(container_id=comment)
         addresses = [value for rule in some for value in _targets(rule)]

@@ -13,6 +13,7 @@ from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, follows
 from ..kernel.sysctls import GLOBAL
 from ..netlink import LOCAL_TABLE, MAIN_TABLE, UP
+from ..struct import grouped
 from .footprint import Objects
 
 HOST = ""
@@ -284,12 +285,9 @@ def repair_order(key: ObjectKey, recorded: KernelObject) -> Tuple[int, int]:
 
 def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:
     """Return the rules of *objects* by their chains."""
-    rules: Dict[ObjectKey, List[str]] = {}
-    for recorded_objects in objects:
-        for key, recorded in recorded_objects.items():
-            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and recorded.value:
-                rules.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
-    return rules
+    entries = [entry for recorded_objects in objects for entry in recorded_objects.items()]
+    rules = [key for key, entry in entries if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and entry.value]
+    return grouped((key[:CHAIN_KEY_LENGTH], str(key[-1])) for key in rules)
 
 
 def is_default_rule(key: ObjectKey) -> bool:

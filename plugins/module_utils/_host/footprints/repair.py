@@ -23,6 +23,7 @@ from ..kernel.writer import Writer
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import Netns, apart, visit
+from ..struct import grouped
 from .footprint import Footprint, Owner
 from .object_kinds import (
     CHAIN_KEY_LENGTH,
@@ -195,7 +196,7 @@ class InPlaceRepair:
     def _put(self, batch: Sequence[Difference], reading: Reading) -> None:
         self._put_addresses.update(difference[:2] for difference in batch if difference.key[0] == "addr")
         context = {space: _context(reading, space, objects) for space, objects in self._recorded.items()}
-        for space, differences in _by_space(batch).items():
+        for space, differences in grouped((difference.space, difference) for difference in batch).items():
             differences.sort(key=lambda lost: repair_order(lost.key, self._recorded[lost.space][lost.key]))
             self._inside(space, differences, self._put_object, context)
 
@@ -239,7 +240,7 @@ class InPlaceRepair:
         def drop(writer: Writer, difference: Difference) -> None:
             writer.drop(difference.key, reading.spaces[difference.space][difference.key])
 
-        for space, differences in _by_space(added).items():
+        for space, differences in grouped((difference.space, difference) for difference in added).items():
             self._inside(space, differences, drop, {})
 
     # ---- leases and rules
@@ -285,13 +286,6 @@ class InPlaceRepair:
         rank = {rule: number for number, rule in enumerate(order)}
         wanted.sort(key=lambda rule: rank.get(rule, len(rank)))
         return ChainRepair(place, objects[place].value if place in objects else None, order or wanted, wanted)
-
-
-def _by_space(differences: Sequence[Difference]) -> Dict[str, List[Difference]]:
-    spaces: Dict[str, List[Difference]] = {}
-    for difference in differences:
-        spaces.setdefault(difference.space, []).append(difference)
-    return spaces
 
 
 def _context(reading: Reading, space: str, recorded: State) -> State:

@@ -15,6 +15,7 @@ from ..errors import HostError
 from ..leases import Lease, lease_stores
 from ..netns import Seen, inspect_paths, same
 from ..problems import WARNING, Finding, unreadable
+from ..struct import grouped
 from ..trust import untrusted
 
 Rows = List[Dict[str, Any]]
@@ -80,11 +81,7 @@ class AttachmentsInfo:
 
 def attachments(cache: AttachmentsInfo) -> Rows:
     """Return a row for each cached attachment."""
-    names: Dict[str, List[str]] = {}
-    for attached in cache.entries:
-        if attached.netns:
-            names.setdefault(attached.netns, []).append(attached.key.ifname)
-    seen = inspect_paths(names)
+    seen = inspect_paths(grouped((entry.netns, entry.key.ifname) for entry in cache.entries if entry.netns))
     # Attachments share what was loaded once.
     configs = {id(attached.config): attached.config for attached in cache.entries}
     types = {key: types_of([plugin.network for plugin in config.plugins]) for key, config in configs.items()}
