@@ -59,7 +59,7 @@ PAYLOAD = {
     "cni_gc": (82, 663, 68),
     "cni_host": (187, 1632, 40),
     "cni_info": (150, 1314, 35),
-    "cni_netns": (17, 106, 13),
+    "cni_netns": (17, 107, 13),
     "cni_plugins": (70, 528, 22),
     "cni_report": (1, 20, 1),
     "cni_smoke": (92, 784, 60),
