@@ -12,9 +12,11 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni import api, con
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import (
     CacheError,
     ConfigError,
+    JSONError,
     PluginError,
     PluginListError,
     PluginNotFoundError,
+    ResultError,
     ValidationError,
 )
 
@@ -184,6 +186,7 @@ def test_garbage_with_exit_status_0(world, stdout, text):
         world.cni.add_network(world.net(debug), world.rt())
     assert text in str(caught.value)
     assert (caught.value.plugin, caught.value.stderr) == ("noop", "trace")
+    assert isinstance(caught.value.cause, (JSONError, ResultError))
     assert not world.cache_file("apitest").exists()
 
 

@@ -45,21 +45,26 @@ def put(world, result, network="some-list"):
 # ---- CHECK, one plugin
 
 
-def test_check_with_a_bare_result(world, debug):
+@pytest.mark.parametrize("verb", ["check", "del"])
+def test_check_and_del_with_a_bare_result(world, debug, verb):
     world.put_cache(LEGACY % "0.4.0", network="apitest")
     net = world.net(debug, "0.4.0")
-    world.cni.check_network(net, world.rt())
-    assert debug.command == "CHECK"
+    getattr(world.cni, f"{verb}_network")(net, world.rt())
+    assert debug.command == verb.upper()
     assert debug.stdin == {**net.network, "prevResult": json.loads(LEGACY % "0.4.0")}
+    world.put_cache(LEGACY % "0.4.0")
+    getattr(world.cni, f"{verb}_network_list")(world.lst([debug], "0.4.0"), world.rt())
+    assert debug.stdin["prevResult"] == json.loads(LEGACY % "0.4.0")
 
 
-def test_check_passes_the_result_and_nothing_else(world, debug):
+@pytest.mark.parametrize("verb", ["check", "del"])
+def test_check_and_del_pass_the_result_and_the_arguments_and_nothing_else(world, debug, verb):
     put(world, LEGACY % "1.1.0", "apitest")
-    world.cni.check_network(world.net(debug), world.rt(args=[("A", "b")]))
-    assert debug.stdin["prevResult"] == RESULT_110
-    assert "config" not in debug.stdin
-    assert "kind" not in debug.stdin
-    assert debug.args["ARGS"] == "A=b"
+    net = world.net(debug, capabilities={"ports": True})
+    getattr(world.cni, f"{verb}_network")(net, world.rt(args=[("A", "b")], capability_args={"ports": [1]}))
+    assert debug.stdin == {**net.network, "runtimeConfig": {"ports": [1]}, "prevResult": RESULT_110}
+    arguments = [debug.args[name] for name in ("CONTAINERID", "NETNS", "IFNAME", "ARGS", "PATH")]
+    assert arguments == ["some-container-id", "/some/netns/path", "eth0", "A=b", str(world.bin)]
 
 
 def test_check_without_a_cached_result(world, debug):
@@ -127,10 +132,11 @@ def test_check_under_a_version_that_the_result_cannot_have(world, debug):
     )
 
 
-def test_check_that_fails(world, debug):
+@pytest.mark.parametrize("verb", ["check", "del"])
+def test_check_and_del_that_fail(world, debug, verb):
     debug.set(ReportError="banana")
     with pytest.raises(PluginError, match=r"^banana$"):
-        world.cni.check_network(world.net(debug), world.rt())
+        getattr(world.cni, f"{verb}_network")(world.net(debug), world.rt())
 
 
 def test_check_never_uses_another_attachments_result(world, debug):

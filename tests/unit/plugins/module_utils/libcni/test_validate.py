@@ -47,7 +47,7 @@ def test_missing_names():
     assert (caught.value.code, str(caught.value)) == (7, "missing network name:")
 
 
-@pytest.mark.parametrize("name", ["eth0", "...", "a" * 15, "eth0.100", "a\x1cb", "\u00e9" * 7, "-", "@"])
+@pytest.mark.parametrize("name", ["eth0", "...", "a" * 15, "eth0.100", "a\x1cb", "\u00e9" * 7, "\udcff" * 15, "-", "@"])
 def test_good_interface_names(name):
     validate.validate_if_name(name)
 
@@ -63,6 +63,8 @@ SPACES = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u300
         # Bytes count, not characters.
         ("\u00e9" * 8, "interface name is too long; interface name should be less than 16 characters"),
         ("\ud800" * 6, "interface name is too long; interface name should be less than 16 characters"),
+        # A byte that is not UTF-8 is one surrogate; any other surrogate is text that no environment has.
+        ("\udcff" * 16, "interface name is too long; interface name should be less than 16 characters"),
         (".", "interface name is . or .."),
         ("..", "interface name is . or .."),
         ("test/test", "interface name contains / or : or whitespace characters"),
@@ -113,11 +115,3 @@ def test_host_netns_is_not_a_container_nor_what_is_no_namespace(tmp_path):
             assert not validate.is_host_netns(path), path
     finally:
         held.communicate()
-
-
-def test_an_interface_name_counts_bytes_of_the_environment():
-    # A byte that is not UTF-8 is one surrogate; any other surrogate is text that no environment has.
-    validate.validate_if_name("\udcff" * 15)
-    for name in ("\udcff" * 16, "é" * 8, "\ud800" * 6):
-        with pytest.raises(ValidationError, match="interface name is too long"):
-            validate.validate_if_name(name)

@@ -189,9 +189,12 @@ def result_of(**data):
     return types.create_from_bytes(gojson.dumps(data))
 
 
-@pytest.mark.parametrize("dst", ["::/0", "::0/0", "0:0:0:0:0:0:0:0/0"])
-def test_the_ipv6_default_route_is_removed_however_it_is_written(dst):
-    result = result_of(cniVersion="1.0.0", routes=[{"dst": dst}, {"dst": "0.0.0.0/0"}, {"dst": "10.0.0.0/8"}])
+IPV6_DEFAULTS = [{"dst": "::/0"}, {"dst": "::0/0"}, {"dst": "0:0:0:0:0:0:0:0/0"}, {"gw": "fd00::1"}]
+
+
+@pytest.mark.parametrize("route", IPV6_DEFAULTS)
+def test_the_ipv6_default_route_is_removed_however_it_is_written(route):
+    result = result_of(cniVersion="1.0.0", routes=[route, {"dst": "0.0.0.0/0"}, {"dst": "10.0.0.0/8"}])
     left = routes.with_default_routes(result, ["6"], [])
     assert (left.version, [route.dst for route in left.routes]) == ("1.0.0", ["0.0.0.0/0", "10.0.0.0/8"])
     assert routes.with_default_routes(left, ["6"], []) == left
