@@ -86,7 +86,9 @@ def test_networks_are_created_changed_and_removed(host, work, change, monkeypatc
 
     path.chmod(0o600)
     os.chown(path, 1, -1)
+    inode = path.stat().st_ino
     change([edge(1400)], ["set_attributes"], ["attributes"])
+    assert path.stat().st_ino == inode
     change([edge(1300, priority=30)], ["rename", "write"], ["renamed"])
 
     moved = change([edge(1300, "10.57.0.0/24")], ["write"], ["updated"])

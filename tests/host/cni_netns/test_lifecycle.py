@@ -40,6 +40,7 @@ def test_namespaces_are_created_and_removed(host, change, state):
     assert line.startswith("pwn-db.1 nsfs ")
     assert removed.run["diff"][0]["before"] == WEB
     assert removed.run["diff"][0]["after"] == ""
+    assert removed.run["diff"][0]["after_header"] == "remove: state is absent"
     host.run("cni_netns", names=["pwn-db.1"], state="absent")
 
 

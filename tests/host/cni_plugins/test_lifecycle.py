@@ -56,6 +56,7 @@ def test_an_upgrade_is_undone_one_version_back_and_no_further(host, change, bin_
 def test_what_somebody_has_changed_is_repaired(host, change, bin_dir, new):
     names = ["bandwidth", "bridge", "host-local", "loopback", "portmap", "ptp"]
     host.run("cni_plugins", src=new, plugins=names)
+    inode = (bin_dir / "portmap").stat().st_ino
     sh(
         f"""
         cd {bin_dir}
@@ -81,10 +82,10 @@ def test_what_somebody_has_changed_is_repaired(host, change, bin_dir, new):
         ["portmap: mode 0755", "ptp: owner 0:0"],
     ]
     assert sh(f"find {bin_dir} -not -perm 0755 -o -not -user root -o -not -group root") == ""
-    # What was in the place of a plugin is kept.
-    assert sh("sha256sum < /bin/true").split()[0] in os.listdir("/var/lib/podwire/state/objects")
+    assert (bin_dir / "portmap").stat().st_ino == inode, "only its mode was wrong"
 
-    # But it does not come back.
+    # What was in the place of a plugin does not come back, and is kept.
     away = host.run("cni_plugins", state="restored")
     assert {plugin["action"] for plugin in away["plugins"]} == {"removed"}
     assert os.listdir(bin_dir) == []
+    assert sh("sha256sum < /bin/true").split()[0] in os.listdir("/var/lib/podwire/state/objects")

@@ -12,8 +12,6 @@ ZEROS = "0" * 64
 REFUSED = [
     ("bad_version", {"version": 1.0}),
     ("refused_version", {"version": "1.6.1"}),
-    ("checksum_required", {"version": "99.0.0"}),
-    ("bad_checksum", {"src": "{work}/a.tgz", "checksum": f"sha256:{ZEROS[1:]}"}),
     ("bad_checksum", {"src": "{new}", "checksum": f"sha256:{ZEROS}", "remote_src": True}),
     ("bad_source", {"src": "/nowhere/at/all.tgz"}),
     ("bad_source", {"src": "/nowhere/at/all.tgz", "remote_src": True}),

@@ -72,6 +72,11 @@ changed:
 ANEW = "anew"
 # anew
 '''
+FRAGMENT = '''class ModuleDocFragment:
+    LOCK = r"""
+description: a file of ours
+"""
+'''
 
 
 def words(text):
@@ -98,6 +103,7 @@ def test_a_style_guide_without_the_table(style):
         ("| a cell anew | another |", [(1, "anew")]),
         ("# A heading anew", [(1, "anew")]),
         ("[a link anew](page.md)", [(1, "anew")]),
+        ("```\nanew\n```\nanew\n\n`anew` anew", [(4, "anew"), (6, "anew")]),
     ],
 )
 def test_what_is_found(text, expected):
@@ -106,6 +112,7 @@ def test_what_is_found(text, expected):
 
 def test_documentation_of_a_module():
     assert words(prose.of_python(MODULE)) == [(7, "anew"), (17, "mended")]
+    assert words(prose.of_python(FRAGMENT)) == [(3, "of ours")]
 
 
 def test_documentation_in_yaml():

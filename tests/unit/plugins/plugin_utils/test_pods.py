@@ -83,8 +83,8 @@ def test_the_networks_of_an_annotation():
 
 
 def test_data_of_a_template_is_as_good_as_its_text():
-    entry = resolved({NETWORKS: [{"name": "storage"}]}, {"manifests": [manifest("storage")]})
-    assert names(entry)[1:] == [("storage", "net1", "default/storage")]
+    entry = resolved({NETWORKS: [{"name": "storage"}]}, {"manifests": [manifest("storage")]}, ifname="lan")
+    assert names(entry) == [("pods", "lan", "pods"), ("storage", "net1", "default/storage")]
     assert entry["pod"]["annotations"] == {NETWORKS: '[{"name": "storage"}]'}
 
 

@@ -269,6 +269,8 @@ def test_attributes():
     # One that is too short to be one ends the list.
     assert netlink.attributes_in(attribute(1, b"abcd") + struct.pack("=HH", 3, 9), 0) == {1: b"abcd"}
     assert netlink.attributes_in(b"", 0) == netlink.attributes_in(b"abc", 0) == {}
+    assert [kernel.decode_text(raw) for raw in (b"eth0\0", None, b"")] == ["eth0", "", ""]
+    assert [kernel.number_in(raw) for raw in (struct.pack("=I", 7), None, b"", b"abc")] == [7, 0, 0, 0]
 
 
 def answer_of(monkeypatch, *payloads):

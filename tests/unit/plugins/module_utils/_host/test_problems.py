@@ -83,6 +83,13 @@ def test_addresses_sort_by_family_and_value():
         assert addresses.packed(text) == b""
 
 
+def test_an_address_is_in_a_subnet_of_its_family():
+    assert addresses.is_in("10.1.2.3", "10.1.2.200", 24)
+    assert addresses.is_in("fd00::1", "fd00::ffff", 64)
+    assert not addresses.is_in("10.1.3.3", "10.1.2.200", 24)
+    assert not addresses.is_in("::1", "10.1.2.200", 0)
+
+
 def test_addresses_are_written_as_they_were():
     for text in ("10.0.0.1", "fd00::1", "::"):
         assert addresses.written(addresses.packed(text)) == text

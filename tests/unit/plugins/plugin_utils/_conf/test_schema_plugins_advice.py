@@ -95,6 +95,7 @@ def test_what_is_beside_a_documentation_prefix_is_public(problems, subnet):
     plugin = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local", "subnet": subnet}}
     public = ipaddress.ip_network(subnet).version == 4 or ipaddress.ip_network(subnet).subnet_of(UNICAST)
     assert [entry[1] for entry in problems(plugin)] == ["public_subnet"] * public
+    assert problems({**plugin, "ipMasq": False}) == []
 
 
 @pytest.mark.parametrize(
@@ -371,7 +372,8 @@ def test_old_versions_know_one_address_of_each_family(problems):
 def test_what_a_plugin_needs_of_those_before_it(problems):
     assert problems({"type": "ipvlan", "master": "eth0"}, before=[BRIDGE]) == []
     policy = {"type": "firewall", "ingressPolicy": "same-bridge"}
-    assert [entry[:2] for entry in problems(policy, before=[BRIDGE])] == [("info", "needs_release")]
+    ((level, code, _pointer, message),) = problems(policy, before=[BRIDGE])
+    assert (level, code, "release 1.1.0" in message) == ("info", "needs_release", True)
     assert [entry[:2] for entry in problems(policy, before=[{"type": "ptp", "ipam": LOCAL}])] == [
         ("info", "needs_release"),
         ("warning", "no_effect"),

@@ -171,7 +171,7 @@ def test_equal_commands_are_merged_and_others_are_not():
     (cause,) = causes(drifted("a", *both), drifted("b", *both))
     assert (cause.hosts, cause.count, len(cause.parts)) == (["a", "b"], 4, 2)
     assert cause.since == "" and cause.command[1].endswith("--limit a,b")
-    found = causes(drifted("a", *both), drifted("b", both[0]))
+    found = causes(drifted("a", *both), drifted("b", both[1]))
     assert [(found.hosts, len(found.parts)) for found in found] == [(["a", "b"], 1), (["a"], 1)]
     # What no command deals with is told one by one.
     pools = [{"network": name, "size": 1, "used": 1} for name in ("a", "b")]

@@ -337,7 +337,8 @@ def test_only_root_may_decide_what_is_searched_and_what_a_del_runs(gc_host, part
     assert caught.value.code == "unsafe_permissions"
 
 
-def test_an_empty_plan_has_nothing_to_do(gc_host):
+def test_an_empty_plan_has_nothing_to_do_and_no_live_set_to_confirm(gc_host):
+    gc_host.answers = []
     plan = gc_host.plan()
     assert (plan.pending, plan.changed, plan.namespaces, plan.verbs) == (False, False, 1, [])
     assert set(plan.kept.values()) == {0}

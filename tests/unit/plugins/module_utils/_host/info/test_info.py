@@ -47,7 +47,7 @@ def conf(conf_dir, manifest):
 def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
     (tmp_path / "10-calico.conflist").write_text(json.dumps(dict(CONFIG, plugins=[{"type": "calico"}])))
     ours = tmp_path / "20-demo.conflist"
-    ours.write_text(json.dumps(dict(CONFIG, plugins=[{"type": "flannel"}])))
+    ours.write_text(json.dumps(dict(CONFIG, plugins=[{"type": "flannel", "token": "s3cr3t-token"}])))
     manifest.networks[str(ours)] = {"network": "demo", "sha256": "", "original": {"sha256": "x"}}
     for name, managed in (("87-b.conflist", None), ("30-c.conflist", {"network": "c"})):
         path = tmp_path / (name + ".podwire-aside")
@@ -56,7 +56,9 @@ def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
         manifest.aside[str(path)] = dict(record, managed=managed) if managed else record
     manifest.aside[str(tmp_path / "gone.podwire-aside")] = {"path": str(tmp_path / "gone"), "network": ""}
     manifest.aside["/elsewhere/x.podwire-aside"] = {"path": "/elsewhere/x", "network": ""}
-    rows, _problems = conf(tmp_path, manifest)
+    ours.chmod(0o644)
+    rows, problems = conf(tmp_path, manifest)
+    assert [(problem.file, problem.code) for problem in problems] == [(str(ours), "readable_secret")]
     assert [(row["owner"], row["original"]) for row in rows] == [("Calico", False), ("", True)]
     assert info_conf.aside(str(tmp_path), manifest) == [
         {

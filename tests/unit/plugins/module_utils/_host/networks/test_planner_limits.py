@@ -33,19 +33,6 @@ def test_absent_is_refused_while_the_network_is_attached(conf_host):
     assert actions(conf_host.run(unwant("a"), force=True)) == ["removed"]
 
 
-def test_moving_addresses_is_refused_while_the_network_is_attached(conf_host):
-    ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
-    moved = dict(ipam, subnet="10.2.0.0/24")
-    conf_host.run(want("a", ipam=ipam))
-    assert steps(conf_host.plan(want("a", ipam=moved))) == [("write", "10-a.conflist", "disruptive")]
-    conf_host.attach("a")
-    assert conf_host.refused(want("a", ipam=moved)) == [("attachments_exist", "10-a.conflist")]
-    assert conf_host.refused(want("a", ipam=ipam, bridge="b9")) == [("attachments_exist", "10-a.conflist")]
-    assert steps(conf_host.plan(want("a", ipam=ipam, mtu=5))) == [("write", "10-a.conflist", "safe")]
-    assert steps(conf_host.plan(want("a", ipam=ipam, priority=9))) == [("rename", "10-a.conflist", "safe")]
-    conf_host.run(want("a", ipam=moved), force=True)
-
-
 def test_addresses_may_move_back_to_where_the_attachments_are(conf_host):
     ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
     conf_host.run(want("a", ipam=ipam))

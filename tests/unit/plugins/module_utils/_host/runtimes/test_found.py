@@ -469,7 +469,8 @@ def test_kubelet_counts_with_dockershim_only(fake_host):
 def test_kubelets_version_and_its_network_plugin_make_the_profile(fake_host, version, words, name, reads):
     fake_host.prints = {"--version": f"Kubernetes {version}"} if version else {}
     fake_host.run("kubelet", *words)
-    assert [(one.name, one.reads) for one in others(fake_host).values()] == ([(name, reads)] if name else [])
+    found = [(one.name, one.reads, one.default_network == "kubenet") for one in others(fake_host).values()]
+    assert found == ([(name, reads, name == "kubenet")] if name else [])
     assert all(one.reads or "Docker makes the network of pods" in one.notes[-1] for one in others(fake_host).values())
 
 

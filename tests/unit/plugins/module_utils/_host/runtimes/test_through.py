@@ -49,9 +49,10 @@ def test_a_file_by_path_and_by_name(through):
     assert found[1]["file"].endswith("/conf/20-storage.conflist")
 
 
-def test_the_plugin_of_the_collection(through):
-    found = through(type="podwire-multinet", delegates=[{"name": "pods", "plugins": [{"type": "bridge"}]}])
-    assert pairs(found) == [(None, "pods")]
+@pytest.mark.parametrize(("name", "given"), [("podwire-multinet", [(None, "pods")]), ("bridge", [])])
+def test_the_plugin_of_the_collection_and_another_one(through, name, given):
+    found = through(type=name, delegates=[{"name": "pods", "plugins": [{"type": "bridge"}]}])
+    assert pairs(found) == given
 
 
 def test_the_first_file_of_a_directory(through):

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.packets import same_host
@@ -40,6 +41,7 @@ def bridge(**ipam):
 
 
 def test_each_network_is_chosen_once_and_lists_come_first(tmp_path):
+    (tmp_path / "00-broken.conflist").write_text('{"token": "hush-hush", ')
     put(tmp_path, "05-a.conf", name="a", type="ptp")
     put(tmp_path, "10-a.conflist", name="a", plugins=[{"type": "bridge"}])
     put(tmp_path, "20-a.conflist", name="a", plugins=[{"type": "macvlan"}])
@@ -47,8 +49,12 @@ def test_each_network_is_chosen_once_and_lists_come_first(tmp_path):
     put(tmp_path, "99-loopback.conf", type="loopback")
     put(tmp_path, "calico-kubeconfig.json", name="no")
     files, missing = choose(str(tmp_path), None)
-    assert [file.name for file in files] == ["10-a.conflist", "30-b.conf"]
+    assert [file.name for file in files] == ["00-broken.conflist", "10-a.conflist", "30-b.conf"]
     assert missing == []
+    with pytest.raises(HostError, match=r"00-broken\.conflist cannot be loaded") as caught:
+        load(files[0], networks_of(tmp_path))
+    assert (caught.value.code, "hush" in caught.value.msg) == ("bad_config", False)
+    assert load(files[1], networks_of(tmp_path)).name == "a"
     files, missing = choose(str(tmp_path), ["b", "c"])
     assert ([file.name for file in files], missing) == (["30-b.conf"], ["c"])
     assert [plugin.type for plugin in load(files[0], networks_of(tmp_path)).plugins] == ["ptp"]

@@ -80,16 +80,6 @@ def tried(attach_host, monkeypatch):
     return Smoke(attach_host, monkeypatch)
 
 
-def test_what_there_is_nothing_to_ping(tried, monkeypatch):
-    assert tried.rows(ping=False)[0]["ping"] is None
-    monkeypatch.setattr(smoke_ping, "gateways_on_host", lambda targets: [])
-    row = tried.rows()[0]
-    assert (row["status"], row["ping"]) == ("passed", None)
-    assert row["notes"] == [
-        {"code": "no_gateway", "message": "no gateway to ping: 10.1.0.1 is not an address of this host"}
-    ]
-
-
 class Remains:
     """What the DELs of networks leave, by network; ``asked`` are the attachments for whose rules somebody looks."""
 
