@@ -9,6 +9,7 @@ from typing import Any
 
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS
 from ..plugin_utils._report.record import MODULES
+from ._specs import documented
 
 _TEXTS = {
     "plugins": "Plugin binaries. Its options are those of M(podwire.cni.cni_plugins).",
@@ -30,31 +31,16 @@ _TEXTS = {
 }
 
 
-def _documented(options: Mapping[str, Any], place: str, target: str) -> dict[str, Any]:
-    """Return the documentation of *options*, which are at *place* here and at *target* in their module."""
-    documented = {}
-    for name, spec in options.items():
-        # Between the action plugin and the module.
-        if name.startswith("_"):
-            continue
-        kept = {key: spec[key] for key in ("type", "elements", "choices", "required", "default") if key in spec}
-        text = _TEXTS.get(place + name) or f"See O({target}{name})."
-        documented[name] = {"description": text, **kept}
-        if "options" in spec:
-            inner = f"{name}[]." if spec["type"] == "list" else f"{name}."
-            documented[name]["suboptions"] = _documented(spec["options"], place + inner, target + inner)
-    return documented
+def _section(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    module = f"podwire.cni.{MODULES[name]}#module:"
 
+    def text(place: str) -> str:
+        return _TEXTS.get(f"{name}.{place}") or f"See O({module}{place})."
 
-_SECTIONS = {
-    name: {
-        "description": _TEXTS[name],
-        "type": spec["type"],
-        "suboptions": _documented(spec["options"], f"{name}.", f"podwire.cni.{MODULES[name]}#module:"),
-    }
-    for name, spec in SECTIONS_ARGUMENTS.items()
-}
+    return {"description": _TEXTS[name], "type": spec["type"], "suboptions": documented(spec["options"], text)}
 
 
 class ModuleDocFragment:
-    DOCUMENTATION: str = json.dumps({"options": _SECTIONS})
+    DOCUMENTATION: str = json.dumps(
+        {"options": {name: _section(name, spec) for name, spec in SECTIONS_ARGUMENTS.items()}}
+    )
