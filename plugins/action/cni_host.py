@@ -14,7 +14,6 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ..module_utils._host.addresses import objects_in
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
@@ -26,7 +25,7 @@ from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
 from ..plugin_utils.reading import RenderingAction
 from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.settings import ROLES, Settings
-from ..plugin_utils.shipping import ShippingAction, check_version
+from ..plugin_utils.shipping import ShippingAction, check_version, explain_release
 from ..plugin_utils.teardown import blockers_of, sections_of
 from ..plugin_utils.values import BadValue
 
@@ -68,9 +67,7 @@ class ActionModule(ShippingAction, RenderingAction):
             result = self.with_source(options["plugins"], sent, task_vars)
         else:
             result = self.call(sent, task_vars)
-        why = self.why_not_that_release(table(table(result.get("plugins")).get("error")), sections.get("plugins", {}))
-        if why:
-            result["msg"] = f"{result.get('msg')}{why}"
+        explain_release(result, table(table(result.get("plugins")).get("error")), sections.get("plugins", {}))
         if isinstance(result.get("problems"), list):
             result["problems"] = problems + result["problems"]
         return result
@@ -154,7 +151,7 @@ def _words(warning: Any) -> str:
 
 def _named(networks: Any) -> list[Result]:
     """Return the names of *networks* that tell one, as entries without text."""
-    names = [entry.get("name") or table(entry.get("conflist")).get("name") for entry in objects_in(networks)]
+    names = [entry.get("name") or table(entry.get("conflist")).get("name") for entry in rows(networks)]
     return [{"name": name} for name in names if isinstance(name, str)]
 
 
@@ -367,7 +364,7 @@ class Procedure:
     def _smoke(self) -> tuple[dict[str, str], dict[str, str]]:
         """Test the networks; return the status of each, and the messages of those that fail."""
         try:
-            result = self._run("podwire.cni.cni_smoke", **self._settings.options("smoke", "common", "lock"))
+            result = self.smoke()
         except StepFailed as error:
             result = error.result
             if result.get("code") != "smoke_failed":

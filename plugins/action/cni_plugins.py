@@ -7,7 +7,7 @@ from ..module_utils._host.errors import HostError
 from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.remedies import unsupported
-from ..plugin_utils.shipping import ShippingAction, check_version
+from ..plugin_utils.shipping import ShippingAction, check_version, explain_release
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
 
@@ -17,9 +17,7 @@ class ActionModule(ShippingAction):
 
     def run(self, tmp: str | None = None, task_vars: Result | None = None) -> Result:
         result = super().run(tmp, task_vars)
-        why = self.why_not_that_release(result, self._task.args)
-        if why:
-            result["msg"] = f"{result.get('msg')}{why}"
+        explain_release(result, result, self._task.args)
         return result
 
     def prepare(self, task_vars: Result) -> Result:

@@ -8,15 +8,17 @@ of tasks limits the size of a fleet.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
+import yaml
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._host.plan import FOREIGN
 from ..module_utils._host.secrets import one_line
+from ..modules.cni_report import DOCUMENTATION
 from ..plugin_utils._report import fleet, folder, history
 from ..plugin_utils._report.artifact import artifact, goes_with_the_container
 from ..plugin_utils._report.bounds import bounded, reduced
@@ -26,7 +28,6 @@ from ..plugin_utils._report.record import (
     DRIFT,
     ERROR,
     GATHERED,
-    RESULTS,
     RETURNED,
     Record,
     build,
@@ -44,6 +45,8 @@ from .cni_host import Procedure, cautions_of
 
 Result = dict[str, Any]
 
+_OPTIONS = yaml.safe_load(DOCUMENTATION)["options"]
+_OPTIONS["results"]["options"] = _OPTIONS["results"].pop("suboptions")
 _FAILING = {"never": (), "false": (), ERROR: (ERROR,), DRIFT: (ERROR, DRIFT), "true": (ERROR, DRIFT)}
 """The statuses of a host that fail the playbook drift, for each value of cni_drift_fail."""
 
@@ -54,20 +57,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _spec, given = self.validate_argument_spec(
-            {
-                "dir": {"type": "path", "required": True},
-                "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*RESULTS, "info", "error")}},
-                "inspect": {"type": "bool", "default": False},
-                "compare": {"type": "bool", "default": False},
-                "known": {"type": "list", "elements": "str", "default": []},
-                "render": {"type": "bool", "default": False},
-                "max_age": {"type": "float", "default": fleet.MAX_AGE},
-                "keep": {"type": "int", "default": history.KEEP},
-                "against": {"type": "str", "default": ""},
-                "prometheus": {"type": "path"},
-            },
-        )
+        _spec, given = self.validate_argument_spec(_OPTIONS)
         variables = task_vars or {}
         if given["results"] is not None and given["inspect"]:
             raise AnsibleActionFail("cni_report: 'results' and 'inspect' exclude each other; set one of them")
@@ -88,7 +78,7 @@ class ActionModule(ActionBase):
                     self._repaired(variables) if repairs else self._looked(variables, given["compare"], given["known"])
                 )
             elif given["results"] is not None:
-                result.update(self._written(given["results"], variables, given["compare"], given.get("known"))[0])
+                result.update(self._written(given["results"], variables, given["compare"], given["known"])[0])
             if given["render"]:
                 result["report"] = _rendered(self._path, given, variables)
                 if "__cni_report_stats" in variables:
@@ -105,19 +95,19 @@ class ActionModule(ActionBase):
         return {"changed": False, **result}
 
     def _written(
-        self, results: Result, variables: Result, compare: bool, known: list[str] | None
+        self, results: Result, variables: Result, compare: bool, known: Sequence[str]
     ) -> tuple[Result, Record]:
         """Write the record of a host, and return what the result says about it, and the record itself."""
         record = self._record(results, variables)
         said: Result = {}
         if compare:
-            said["worse"] = worse(folder.read_record(self._path, record["host"]), record, known or [])
+            said["worse"] = worse(folder.read_record(self._path, record["host"]), record, known)
         said["path"] = folder.write_record(self._path, record)
         attention = [message for _code, message, *_problem in fleet.reasons_of(record, record["time"], fleet.MAX_AGE)]
         said.update({key: record[key] for key in RETURNED}, summary=summary_of(record, attention))
         return {**said, "problems": problems_of(record)}, record
 
-    def _looked(self, variables: Result, compare: bool, known: list[str] | None = None) -> Result:
+    def _looked(self, variables: Result, compare: bool, known: Sequence[str] = ()) -> Result:
         """Inspect a host, and return what the result says about it."""
         results = self._inspected(variables)
         said, record = self._written(results, variables, compare, known)

@@ -54,6 +54,8 @@ from typing import Any
 from ansible import constants as C
 from ansible.plugins.callback import CallbackBase
 
+from ..plugin_utils._report.values import rows
+
 SIGNS = {
     **dict.fromkeys(("create", "install", "add", "make_directory"), "+"),
     **dict.fromkeys(("del", "remove", "delete"), "-"),
@@ -74,7 +76,7 @@ class CallbackModule(CallbackBase):
             lines = returned["msg"] if isinstance(returned["msg"], list) else [returned["msg"]]
             self._display.display("\n".join(map(str, lines)))
         # A loop has a result for each item.
-        parts = [part for part in returned.get("results", [returned]) if isinstance(part, Mapping)]
+        parts = rows(returned.get("results", [returned]))
         if any(_steps_of(part) or part.get("warnings") for part in parts):
             self._display.display(f"{task.name} ({result.host.get_name()})")
         for part in parts:
@@ -118,15 +120,14 @@ class CallbackModule(CallbackBase):
 
 def _steps_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the steps of a result: cni_host has a plan, cni_report steps, and the other modules have actions."""
-    steps = result.get("plan") or result.get("steps") or result.get("actions")
-    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
+    return rows(result.get("plan") or result.get("steps") or result.get("actions"))
 
 
 def _edits(result: Mapping[str, Any], step: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a text that a step changes. What is created or removed is only named by its step."""
     headers = (step.get("target"), f"{step.get('kind')}: {step.get('reason')}")
-    for entry in result.get("diff") or []:
-        if not isinstance(entry, Mapping) or (entry.get("before_header"), entry.get("after_header")) != headers:
+    for entry in rows(result.get("diff")):
+        if (entry.get("before_header"), entry.get("after_header")) != headers:
             continue
         before, after = entry.get("before"), entry.get("after")
         if isinstance(before, str) and isinstance(after, str) and before and after:

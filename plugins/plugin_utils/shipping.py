@@ -15,6 +15,12 @@ from ..module_utils._host.errors import HostError
 from .module_action import ModuleAction, Result
 from .plugin_source import PluginSource, read_answer
 
+_OVERRIDING = {
+    "checksum": "'checksum' overrides the checksum of the release",
+    "src": "'src' is installed, and 'version' only provides its checksum",
+}
+"""What each option does to the release that 'version' asks for."""
+
 
 class ShippingAction(ModuleAction):
     """Sends a host the plugins that it lacks, in one transfer.
@@ -57,19 +63,6 @@ class ShippingAction(ModuleAction):
         """Return the result if the plugins cannot be read or fetched because of *error*; by default, raise it."""
         raise error
 
-    def why_not_that_release(self, result: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-        """Return what to do if another option, such as one in group_vars, overrides the requested release."""
-        if result.get("code") not in ("checksum_mismatch", "bad_checksum") or not options.get("version"):
-            return ""
-        if options.get("checksum"):
-            other, means = "checksum", "'checksum' overrides the checksum of the release"
-        elif options.get("src"):
-            other, means = "src", "'src' is installed, and 'version' only provides its checksum"
-        else:
-            return ""
-        version = options["version"]
-        return f". {means}: to install the release {version}, set '{other}' (for the roles: cni_plugins_{other}) to ''"
-
     def _find(self, path: str) -> str:
         try:
             return str(self._find_needle("files", path))
@@ -85,6 +78,14 @@ class ShippingAction(ModuleAction):
             self._transfer_file(shipment.bundle(names, os.path.join(folder, "plugins.tar")), remote)
         self._fixup_perms2((self._connection._shell.tmpdir, remote), execute=False)
         return remote
+
+
+def explain_release(result: Result, error: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Add to the message what to do if another option, such as one in group_vars, overrides the requested release."""
+    version, other = options.get("version"), next((name for name in _OVERRIDING if options.get(name)), "")
+    if version and other and error.get("code") in ("checksum_mismatch", "bad_checksum"):
+        how = f"to install the release {version}, set '{other}' (for the roles: cni_plugins_{other}) to ''"
+        result["msg"] = f"{result.get('msg')}. {_OVERRIDING[other]}: {how}"
 
 
 def check_version(version: object) -> None:

@@ -7,6 +7,7 @@ import functools
 import itertools
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
+from ...module_utils._host.kinds import object_of, text_of
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from .chain import chain_findings, plugin_findings
 from .fault import Fault
@@ -15,7 +16,6 @@ from .formats import FORMATS
 from .ipam import before, exchanged, ipam_findings
 from .schema_files import Schema, resolved, shape, types
 from .spelling import meant
-from .syntax import member
 from .templates import HIDDEN, is_placeholder
 from .wording import message_of
 
@@ -67,12 +67,12 @@ def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Ou
     def rules(value: dict[str, Any]) -> Iterator[Fault]:
         return plugin_findings(value, task.partial)
 
-    return _check_type("plugin", _type(data), types("plugin"), data, at, task, rules)
+    return _check_type("plugin", text_of(data, "type"), types("plugin"), data, at, task, rules)
 
 
 def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: Any, without: str) -> _Outcome:
     known = types("ipam")
-    kind = _type(data)
+    kind = text_of(data, "type")
     if data and not kind and without:
         kind = _stem(without)
         known = {**known, kind: without}
@@ -125,8 +125,7 @@ def _check_type(
 
 def _without_keys_of_ipam(findings: list[Fault], plugin: dict[str, Any], depth: int) -> list[Fault]:
     """Return the findings except for keys that the IPAM plugin may read: it gets the configuration of the *plugin*."""
-    ipam = plugin.get("ipam")
-    kind = _type(ipam) if isinstance(ipam, dict) else ""
+    kind = text_of(object_of(plugin, "ipam"), "type")
     known = types("ipam").get(kind)
     outer = resolved(known).get("x-outer") if known else None
     if not kind or (known and not outer):
@@ -137,11 +136,6 @@ def _without_keys_of_ipam(findings: list[Fault], plugin: dict[str, Any], depth: 
         for entry in findings
         if entry.code != "unknown_key" or len(entry.pointer) > depth + 1 or (keys and entry.pointer[-1] not in keys)
     ]
-
-
-def _type(data: dict[str, Any]) -> str:
-    name = member(data, "type")[1]
-    return name if isinstance(name, str) else ""
 
 
 def _check(
@@ -176,7 +170,7 @@ def _choose(
         task = task._replace(version=_version(data), user="multus")
         if "plugins" in data:
             return _check_list(data, at, task)
-    if without and not _type(data):
+    if without and not text_of(data, "type"):
         data = {**data, "type": _stem(without)}
     return _check_plugin(data, at, task)
 

@@ -186,9 +186,6 @@ def _template_findings(data: dict[str, Any]) -> Iterator[Fault]:
 
 
 def member(data: dict[str, Any], key: str) -> tuple[Optional[str], Any]:
-    """Return the key as it is written and its value, as Go finds them: in any case, the last one; None without one."""
-    entry: tuple[Optional[str], Any] = (None, None)
-    for name, value in data.items():
-        if name.lower() == key.lower():
-            entry = (name, value)
-    return entry
+    """Return the key as it is written and its value, as Go finds them: the last spelling in order; None without one."""
+    spelling = max((name for name in data if gojson.fold(name) == key), default=None)
+    return spelling, None if spelling is None else data[spelling]

@@ -53,18 +53,15 @@ def page_name(index: int) -> str:
 
 def pages(
     report: Mapping[str, Any],
-    by_host: Mapping[str, Sequence[Finding]] | None = None,
-    commands: Commands | None = None,
-    past: Past | None = None,
+    by_host: Mapping[str, Sequence[Finding]],
+    commands: Commands,
+    past: Past,
     most: int = MOST_HOSTS,
 ) -> Iterator[str]:
     """Yield the pages of a report, each with *most* hosts, the worst first. All of them tell about the whole fleet.
 
     A page is made when it is asked for, because those of a large fleet take much memory.
     """
-    by_host = findings_by_host(report) if by_host is None else by_host
-    commands = commands or Commands(report["inventory"])
-    past = past or Past({})
     effects = {name: [finding.effect for finding in findings[:1]] for name, findings in by_host.items()}
     ranked = sorted(report["hosts"], key=lambda host: (LEVELS.index(level(host)), effects[host["host"]]))
     levels = [level(host) for host in ranked]

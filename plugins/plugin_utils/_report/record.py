@@ -31,8 +31,6 @@ MODULES = {
 HOST = "host"
 SINGLE = ("plugins", "networks", "runtime", "netns", "attachments")
 """The results of modules of single sections, in the order of a run."""
-RESULTS = (HOST, *SINGLE)
-"""The results from which a record is built."""
 RETURNED = ("status", "error", "steps", "time", "problems", "confirmed")
 """The keys of a record in the result of cni_report."""
 GATHERED = [name for name in SETS if name != "audit"]
@@ -53,9 +51,9 @@ def build(
 ) -> Record:
     """Return the record of *host*.
 
-    *results* are what tasks registered, by the names in ``RESULTS``; *info* is the result of cni_info, *errors* are
-    sentences about other failures. Everything that comes from the host is data of unknown shape. *groups* are those of
-    the host in the inventory.
+    *results* are what tasks registered, by the names HOST and ``SINGLE``. *info* is the result of cni_info, *errors*
+    are sentences about other failures. Everything that comes from the host is data of unknown shape. *groups* are those
+    of the host in the inventory.
     """
     record = _Record()
     record.errors.extend(errors)

@@ -108,10 +108,9 @@ def test_an_unknown_option_is_named_and_not_networks(action):
 
 def test_options_of_the_action_are_those_of_the_module():
     options = yaml.safe_load(cni_conf_module.DOCUMENTATION)["options"]
-    fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
-    fragments += [getattr(_conf.ModuleDocFragment, name) for name in ("VALIDATION", "RUNTIMES", "FILES")]
-    fragments.append(_networks.ModuleDocFragment.CONF)
-    shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
+    fragments = [fragment.ModuleDocFragment for fragment in (_common, _conf, _networks)]
+    texts = [text for fragment in fragments for name, text in vars(fragment).items() if name.isupper()]
+    shared = {name for text in texts for name in yaml.safe_load(text)["options"]}
     assert set(cni_conf.ARGUMENTS) == set(options) | shared
 
 

@@ -81,17 +81,9 @@ def test_what_is_nested_too_deeply_is_cut(action, tmp_path):
     for _level in range(5000):
         deep = {"a": deep}
     # What checks the arguments of the task must not stumble over it first.
-    action.validate_argument_spec = lambda _spec: (
-        None,
-        {
-            "dir": str(tmp_path),
-            "results": {"info": deep},
-            "max_age": 7.0,
-            "inspect": False,
-            "render": False,
-            "compare": False,
-        },
-    )
+    given = {"dir": str(tmp_path), "results": {"info": deep}, "max_age": 7.0, "known": []}
+    given.update(dict.fromkeys(("inspect", "render", "compare"), False))
+    action.validate_argument_spec = lambda _spec: (None, given)
     assert action.run(None, HOST)["status"] == "clean"
     assert json.loads((tmp_path / "hosts" / "web1.json").read_text())["cut"] == {"info": 1}
 

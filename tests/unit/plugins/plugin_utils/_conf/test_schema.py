@@ -54,6 +54,10 @@ def test_a_key_in_another_case_is_known_and_validated(places):
     ]
 
 
+def test_of_two_types_the_one_in_small_letters_counts(places):
+    assert ("warning", "unknown_key", "/isGateway") in places({"type": "ptp", "Type": "bridge", "isGateway": True})
+
+
 @pytest.mark.parametrize("plugin", [{"type": "bridge", "mtu": 9, "MTU": "x"}, {"type": "bridge", "MTU": "x", "mtu": 9}])
 def test_of_two_spellings_the_one_in_small_letters_counts_as_libcni_sorts_them(problems, plugin):
     found = [entry for entry in problems(plugin) if entry[1] == "duplicate_key"]

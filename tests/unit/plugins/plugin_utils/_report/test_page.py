@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import pages
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, findings_by_host, pages
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import INFO_KEYS, build
 
 HOSTILE = (
@@ -31,7 +32,7 @@ EVERYTHING = "".join(HOSTILE)
 
 def page_of(report):
     """Return the page of a report that has only one."""
-    (page,) = pages(report)
+    (page,) = pages(report, findings_by_host(report), Commands(report["inventory"]), Past({}))
     return page
 
 
