@@ -328,7 +328,7 @@ def _identity(name: str, folders: Sequence[str]) -> List[Any]:
 
 def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
     """Try networks in private copies of this host, several at a time; return the observations in their order."""
-    observations: List[Union[Observation, None]] = [None] * len(subjects)
+    observations: Dict[int, Observation] = {}
     try:
         host = HostCopy()
     except HostError as error:
@@ -356,7 +356,7 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
         observation = observations[number] = _understood(answer)
         if isinstance(answer, bytes) and not observation.unknown:
             memory.write(answer)
-    return [observation or Observation("there was no experiment") for observation in observations]
+    return [observations[number] for number in range(len(subjects))]
 
 
 def forget_others(subjects: Sequence[Subject]) -> None:

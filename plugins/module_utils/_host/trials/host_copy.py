@@ -423,7 +423,8 @@ def _answer(
         for name, address, prefix in own:
             if name in peers:
                 _add_route(dumps, family_of(address), address, {4: _u32(indexes[peers[name]])})
-                neighbour = next((ip for ip in _first_of(address, prefix) if ip not in {entry[1] for entry in own}), "")
+                hosts = map(str, ipaddress.ip_interface((address, prefix)).network.hosts())
+                neighbour = next((ip for ip in islice(hosts, 3) if ip not in {entry[1] for entry in own}), "")
                 if neighbour and peers[name] == first.get(family_of(address)):
                     _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
         for family, peer in first.items():
@@ -442,11 +443,6 @@ def _without_ports(state: State) -> State:
             if not (is_first or name in addressed) and link.value["kind"] == "veth" and link.peer[1]:
                 others.add(str(name))
     return {key: kernel_object for key, kernel_object in state.items() if device_of(key) not in others}
-
-
-def _first_of(address: str, prefix: int) -> Iterator[str]:
-    """Yield the first addresses of the subnet of an address."""
-    return map(str, islice(ipaddress.ip_interface((address, prefix)).network.hosts(), 3))
 
 
 def _add_address(dumps: Dumps, family: int, address: str, index: int) -> None:

@@ -474,12 +474,10 @@ class Trier:
 
     def _undo(self, given: Attached) -> None:
         """Undo an ADD that was interrupted at any point."""
-        try:
+        # If that fails, its record stays, so that the next run can undo it.
+        with contextlib.suppress(HostError):
             cached = self._verbs.store.read(given.key).attached
             self.take_back(cached or given, given.netns)
-        except HostError:
-            # Its record stays, so that the next run can undo it.
-            return
 
     def take_back(self, attached: Attached, netns: str = "") -> None:
         """Undo what a killed run has left. Raises HostError ``del_failed``; then it stays for the next run.
