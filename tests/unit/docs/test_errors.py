@@ -79,7 +79,7 @@ class Takers:
 
 
 class Codes:
-    """``found``: code -> where. ``patterns``: of codes that are formatted, such as ``"bad_%s" % option``."""
+    """``found``: code -> where. ``patterns``: of codes that are formatted, such as ``f"bad_{option}"``."""
 
     def __init__(self, trees):
         self.found = {}
@@ -137,8 +137,6 @@ class Codes:
         elif isinstance(value, ast.Name):
             for constant in self._constants.get(value.id, ()):
                 self._put(path, constant, value.lineno)
-        elif isinstance(value, ast.BinOp) and isinstance(value.left, ast.Constant):
-            self._put_pattern(path, str(value.left.value).split("%s"), value.lineno)
         elif isinstance(value, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else None for part in value.values]
             self._put_pattern(path, "".join("%s" if part is None else part for part in parts).split("%s"), value.lineno)

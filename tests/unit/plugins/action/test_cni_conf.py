@@ -59,14 +59,6 @@ def test_strict_turns_warnings_into_errors_in_check_mode_as_in_a_run(action, che
     assert call["module_args"]["strict"] is False
 
 
-def test_bad_input_never_reaches_the_host(action):
-    action._task.args = {"networks": [{"name": "a", "content": "{"}]}
-    result = action.run(None, {})
-    assert action.calls == []
-    assert (result["failed"], result["code"]) == (True, "json_truncated")
-    assert result["msg"].startswith("networks[0].content, line 1, column 2: ")
-
-
 def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
     monkeypatch.setattr(reading, "MISSING", ImportError("No module named 'jsonschema'"))
     action._task.args = {"networks": [{"name": "a", "state": "absent"}]}

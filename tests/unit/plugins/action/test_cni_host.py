@@ -179,13 +179,6 @@ def test_contradictions_name_both_sections(run):
         attachments={"attachments": [WEB]},
     )
     assert result["msg"].count("remove one of the two entries") == 2
-    refused(
-        run,
-        "contradiction",
-        "the section plugins removes 'bridge', and the network 'a' of the section networks runs it",
-        plugins={"plugins": ["bridge"], "state": "absent"},
-        networks={"networks": [GOOD]},
-    )
 
 
 def test_bad_networks_never_reach_the_host(run):

@@ -214,9 +214,6 @@ def test_without_a_configuration_the_default_directory_is_searched(store, monkey
     [
         ({"type": "firewall"}, True),
         ({"type": "portmap"}, True),
-        ({"type": "bridge", "ipMasq": True}, True),
-        ({"type": "bridge", "macspoofchk": True}, True),
-        ({"type": "bridge", "ipMasq": False}, False),
         ({"type": "bridge", "ipMasq": "yes"}, False),
         ({"type": "bridge"}, False),
     ],

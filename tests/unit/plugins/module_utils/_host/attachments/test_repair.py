@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Dropped
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools as firewall_tools
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -307,14 +306,3 @@ def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(attach_host,
     else:
         assert actions(plan) == ["repaired"]
     assert attached(attach_host)
-
-
-def test_an_attachment_without_its_firewall_command_is_left(attach_host, monkeypatch):
-    attach_host.network(plugins=[MAIN, META])
-    attach_host.run(web())
-    attach_host.addresses.clear()
-    monkeypatch.setattr(firewall_tools, "missing_tool", lambda *_: ("main", "nft"))
-    plan = attach_host.run(web(), on_drift="repair")
-    assert (plan.outcomes[0].error["code"], attach_host.verbs("DEL")) == ("missing_tool", [])
-    assert "needs nft, which is not in PATH; install it (package nftables)" in plan.outcomes[0].error["message"]
-    assert codes(attach_host.check(web(), on_drift="repair")) == ["drifted", "missing_tool"]

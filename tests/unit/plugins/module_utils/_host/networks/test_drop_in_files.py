@@ -49,11 +49,6 @@ def test_they_are_written_before_the_file_that_makes_runtimes_notice_them(conf_h
     assert [path.stat().st_mode & 0o777 for path in (conf_host.conf_dir, conf_host.conf_dir / "a")] == [0o755] * 2
 
 
-def test_check_mode_changes_nothing(conf_host):
-    assert conf_host.plan(want(drop_ins=TWO)).changed
-    assert not conf_host.conf_dir.exists()
-
-
 def test_one_that_changes_alone_writes_the_file_once_more(conf_host):
     conf_host.run(want(drop_ins=TWO))
     before = os.stat(conf_host.conf_dir / "10-a.conflist").st_ino
@@ -80,12 +75,6 @@ def test_what_is_not_listed_is_removed_and_an_empty_folder_goes(conf_host):
     assert folder(conf_host) == ["20-y.conf"]
     conf_host.run(want(drop_ins={}))
     assert folder(conf_host) is None
-
-
-def test_without_the_option_they_stay(conf_host):
-    conf_host.run(want(drop_ins=TWO))
-    assert conf_host.run(want()).steps == []
-    assert folder(conf_host) == ["10-x.conf", "20-y.conf"]
 
 
 def test_an_unmanaged_one_is_never_touched(conf_host):

@@ -46,20 +46,6 @@ def test_everything_else_that_runtimes_read_goes_aside(conf_host, tmp_path):
         aside("50-x.json", "safe"),
         aside("87-b.conflist"),
     ]
-    assert conf_host.files() == sorted(
-        ["10-a.conflist"]
-        + [
-            name + ASIDE
-            for name in (
-                ".10-hidden.conf",
-                "05-broken.conflist",
-                "20-link.conflist",
-                "30-dangling.conf",
-                "50-x.json",
-                "87-b.conflist",
-            )
-        ]
-    )
     assert os.readlink(conf_host.conf_dir / ("20-link.conflist" + ASIDE)) == str(tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == text("l")
     record = conf_host.manifest().aside[str(conf_host.conf_dir / ("87-b.conflist" + ASIDE))]
@@ -104,11 +90,6 @@ def test_a_kubeconfig_never_goes(conf_host, name, data):
     assert conf_host.read(name) == data
 
 
-def test_without_exclusive_others_stay(conf_host):
-    conf_host.put("87-b.conflist", text("b"))
-    assert steps(conf_host.run(want("a"))) == [("create", "10-a.conflist", "safe")]
-
-
 def test_a_network_of_ours_that_is_not_listed_goes_aside_and_stays_ours(conf_host):
     conf_host.run(want("a"), want("b", priority=20))
     assert steps(conf_host.run(want("a"), exclusive=True)) == [aside("20-b.conflist")]
@@ -150,14 +131,6 @@ def test_absent_removes_ours_from_aside(conf_host):
     assert conf_host.manifest().aside == {}
 
 
-def test_a_file_of_the_same_name_makes_room(conf_host):
-    conf_host.put("10-a.conflist", text("other"))
-    plan = conf_host.run(want("a"), exclusive=True)
-    assert steps(plan) == [aside("10-a.conflist"), ("create", "10-a.conflist", "safe")]
-    assert conf_host.read("10-a.conflist" + ASIDE) == text("other")
-    assert conf_host.read("10-a.conflist") == text("a")
-
-
 def test_a_file_of_the_same_network_makes_room(conf_host):
     conf_host.put("87-a.conflist", text("a", mtu=1))
     plan = conf_host.run(want("a"), exclusive=True)
@@ -178,26 +151,12 @@ def test_what_is_named_is_adopted_all_the_same(conf_host):
     ]
 
 
-def test_a_renamed_network_of_ours_is_not_another_file(conf_host):
-    conf_host.run(want("a"))
-    assert steps(conf_host.run(want("a", priority=20), exclusive=True)) == [("rename", "10-a.conflist", "safe")]
-
-
 def test_ours_moves_to_where_something_else_stood(conf_host):
     conf_host.run(want("a"))
     conf_host.put("20-a.conflist", text("other"))
     plan = conf_host.run(want("a", priority=20), exclusive=True)
     assert steps(plan) == [aside("20-a.conflist"), ("rename", "10-a.conflist", "safe")]
     assert conf_host.read("20-a.conflist" + ASIDE) == text("other")
-
-
-def test_two_of_one_name_are_both_kept(conf_host):
-    for mtu in (1, 2, 3):
-        conf_host.put("87-b.conflist", text("b", mtu=mtu))
-        conf_host.run(want("a"), exclusive=True)
-    assert conf_host.files() == ["10-a.conflist"] + [
-        "87-b.conflist%s%s" % (number, ASIDE) for number in (".2", ".3", "")
-    ]
 
 
 def test_attached_networks_are_not_set_aside(conf_host):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
     actions,
     steps,
     text,
     unset,
-    unwant,
     want,
 )
 
@@ -39,11 +35,6 @@ def test_the_file_of_a_running_daemon_is_not_set_aside(conf_host):
     conf_host.processes["calico-node"] = 7
     for options in ({}, {"force": True}):
         assert conf_host.refused(want("a"), exclusive=True, **options) == [("foreign_owner", "10-calico.conflist")]
-        with pytest.raises(HostError) as error:
-            conf_host.plan(want("a"), exclusive=True, **options)
-        words = ("10-calico.conflist", "Calico", "calico-node, process 7", "operator's Installation")
-        assert all(word in error.value.msg for word in words)
-    assert conf_host.refused(unwant("pods"), force=True) == [("foreign_owner", "10-calico.conflist")]
     conf_host.processes.clear()
     assert steps(conf_host.run(want("a"), exclusive=True))[-1][:2] == ("set_aside", "10-calico.conflist")
 
@@ -84,8 +75,6 @@ def test_what_cilium_has_renamed_is_left_so(conf_host):
         assert plan.steps[0].before == {"path": str(taken)}
         problem, other = [entry for entry in plan.problems if entry.code == "foreign_owner"]
         assert (problem.level, other.file) == ("warning", str(conf_host.conf_dir / "10-b.conflist"))
-        words = ("Cilium", "process 7", "10-a.conflist.cilium_bak", "cni.exclusive=false")
-        assert all(word in problem.message for word in words)
     plan = conf_host.plan(want("a"))
     assert not plan.changed
     assert steps(conf_host.run(want("a"), force=True)) == [("create", "10-a.conflist", "safe")]
@@ -103,12 +92,6 @@ def test_what_is_new_may_be_renamed_by_cilium_too(conf_host):
     assert conf_host.plan(want("c", bridge="b1"), force=True).problems == []
     conf_host.processes.clear()
     assert conf_host.plan(want("c", bridge="b1")).problems == []
-
-
-def test_without_cilium_what_it_has_renamed_comes_back(conf_host):
-    conf_host.run(want("a", priority=20))
-    (conf_host.conf_dir / "20-a.conflist").rename(conf_host.conf_dir / "20-a.conflist.cilium_bak")
-    assert steps(conf_host.run(want("a"))) == [("create", "20-a.conflist", "safe")]
 
 
 # ---- plugins that others put into our lists

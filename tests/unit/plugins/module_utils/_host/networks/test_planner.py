@@ -17,27 +17,6 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.netwo
 )
 
 
-def test_a_new_network_makes_the_directory_and_one_file(conf_host):
-    plan = conf_host.run(want("a"), want("b", priority=5), want("c", file="x.conflist"))
-    assert steps(plan) == [
-        ("make_directory", "net.d", "safe"),
-        ("create", "10-a.conflist", "safe"),
-        ("create", "05-b.conflist", "safe"),
-        ("create", "x.conflist", "safe"),
-    ]
-    assert plan.networks[0] == {"name": "a", "path": str(conf_host.conf_dir / "10-a.conflist"), "action": "created"}
-    assert conf_host.files() == ["05-b.conflist", "10-a.conflist", "x.conflist"]
-    assert conf_host.read("10-a.conflist") == text("a")
-    assert stat.S_IMODE(os.stat(conf_host.conf_dir).st_mode) == 0o755
-    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "10-a.conflist").st_mode) == 0o644
-
-
-def test_an_existing_directory_keeps_its_mode(conf_host):
-    conf_host.conf_dir.mkdir(mode=0o700)
-    conf_host.run(want("a"))
-    assert stat.S_IMODE(os.stat(conf_host.conf_dir).st_mode) == 0o700
-
-
 def test_drifted_content_is_written_anew(conf_host):
     conf_host.run(want("a"))
     for drift in (text("a", mtu=1), b"", b"{"):
@@ -228,11 +207,6 @@ def test_absent_where_nothing_is_does_nothing(conf_host):
     plan = conf_host.run(unwant("a"))
     assert (steps(plan), actions(plan)) == ([], ["none"])
     assert not conf_host.conf_dir.exists()
-
-
-def test_removals_come_last(conf_host):
-    conf_host.run(want("old"))
-    assert [step[0] for step in steps(conf_host.run(unwant("old"), want("new")))] == ["create", "remove"]
 
 
 def test_absent_leaves_a_foreign_file_unless_forced(conf_host):
