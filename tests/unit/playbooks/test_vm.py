@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "playbooks" / "vm"))
 
-from podwire_vm import common, images, machines, progress, qemu, states
+import vm
+from podwire_vm import cloud, common, images, machines, progress, qemu, states
 
 CHECKSUM = "sha256:" + "0" * 64
 
@@ -68,6 +70,29 @@ def test_a_wrong_machine_is_refused(machine, complaint):
         machines.Wish.parse(machine)
 
 
+def test_a_machine_is_understood():
+    wish = machines.Wish.parse({"name": "web", "image": "debian-13", "forward": {"8080": 0, 53: "5353"}})
+    assert (wish.name, wish.image, wish.restrict, wish.ports) == ("web", "debian-13", True, {22: 0, 8080: 0, 53: 5353})
+    assert machines.Wish.parse({"name": "debian-12"}).image == "debian-12"
+    described = {"name": "debian-13", "packages": ["podman"]}
+    assert machines.Wish.parse({"name": "debian-12", "vm_image": described}).image == described
+
+
+WEB = {"name": "web", "image": "debian-12"}
+
+
+@pytest.mark.parametrize(
+    ("described", "complaint"),
+    [
+        *((nothing, "no machines") for nothing in ([], {}, None, "debian-12")),
+        ([WEB, {**WEB, "image": "debian-13"}], "web: two machines have this name"),
+    ],
+)
+def test_no_machine_or_one_twice_is_refused(described, complaint):
+    with pytest.raises(common.VmError, match=complaint):
+        vm.check(described, "tcg")
+
+
 def test_an_image_is_kept_by_the_digest_of_its_recipe(cache, tmp_path, monkeypatch):
     before = images.find("debian-12").directory
     assert before.parent == cache / "images"
@@ -111,13 +136,74 @@ def test_a_wrong_cloud_image_is_refused(wanted, complaint):
         images.find(wanted)
 
 
-def test_a_cloud_image_with_another_checksum_is_not_kept(tmp_path, cache):
+def test_other_packages_make_another_image_whatever_their_order(tmp_path, monkeypatch):
+    plain, dnsmasq, both = (
+        images.find({"name": "debian-12", "packages": packages})
+        for packages in ([], ["dnsmasq-base"], ["podman", "dnsmasq-base", "podman"])
+    )
+    assert plain.directory == images.find("debian-12").directory
+    assert len({plain.directory, dnsmasq.directory, both.directory}) == 3
+    assert both == images.find({"name": "debian-12", "packages": ["dnsmasq-base", "podman"]})
+    monkeypatch.setattr(images, "RECIPE", tmp_path / "recipe")
+    images.RECIPE.write_text('echo "$1" "${@:3}" >"$2/arguments"')
+    image = images.find({"name": "debian-13", "packages": ["podman", "g++"]})
+    assert images.build(image)
+    assert (image.directory / "arguments").read_text() == "trixie g++ podman\n"
+
+
+def test_a_cloud_image_that_is_missing_or_has_another_checksum_is_not_kept(tmp_path, cache):
     disk = tmp_path / "disk.img"
-    disk.write_bytes(b"somebody else's")
     image = images.find({"url": disk.as_uri(), "checksum": CHECKSUM})
+    with pytest.raises(common.VmError, match=disk.as_uri()):
+        images.build(image)
+    disk.write_bytes(b"somebody else's")
     with pytest.raises(common.VmError, match=f"its sha256 is {hashlib.sha256(disk.read_bytes()).hexdigest()}, not 000"):
         images.build(image)
     assert not [path for path in (cache / "images").iterdir() if path.is_dir()]
+
+
+def test_cloud_init_is_told_whom_to_let_in(tmp_path):
+    (tmp_path / "ssh_key.pub").write_text("ssh-ed25519 AAAA podwire-vm\n")
+    cloud._write_seed(cloud.parse({"url": "https://example.org/i", "checksum": CHECKSUM, "user": "admin"}), tmp_path)
+    first, rest = (tmp_path / "seed" / "user-data").read_text().split("\n", 1)
+    (user,) = json.loads(rest)["users"]
+    assert (first, user["name"]) == ("#cloud-config", "admin")
+    assert user["ssh_authorized_keys"] == ["ssh-ed25519 AAAA podwire-vm"]
+
+
+@pytest.mark.parametrize(
+    ("need", "complaint"),
+    [
+        (lambda: common.need_space(Path("/"), 10**11), "MiB of disk are free, 100000000000 MiB are needed"),
+        (lambda: common.need_memory(10**11), "memory are available, a virtual machine needs 100000000000 MiB"),
+        (lambda: common.need_program("sh", "no-such-program"), r"^no-such-program: not found\. On Debian: apt-get"),
+        (lambda: states.choose_accelerator(images.find("debian-12"), "xen"), "not one of auto, tcg, kvm"),
+    ],
+)
+def test_what_the_host_lacks_is_told(need, complaint):
+    with pytest.raises(common.VmError, match=complaint):
+        need()
+
+
+def test_whether_kvm_works_is_found_out_once_for_each_host_and_not_waited_for(monkeypatch, cache):
+    image, probed = images.find("debian-12"), []
+    monkeypatch.setattr(states, "_machine", lambda: "this one")
+    monkeypatch.setattr(states, "_probe", lambda asked: probed.append(asked) or ("kvm", "it works"))
+    assert states.choose_accelerator(image, "auto") == "kvm"
+    with common.locked(cache / ".accelerator.lock", None):
+        assert states.choose_accelerator(image, "auto") == "kvm"
+    assert len(probed) == 1
+    monkeypatch.setattr(states, "_machine", lambda: "another one")
+    states.choose_accelerator(image, "auto")
+    assert len(probed) == 2
+
+
+def test_what_the_system_refuses_is_told_without_a_traceback(monkeypatch, capsys, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setattr(sys, "argv", ["vm.py", "build", "debian-12"])
+    assert vm.main() == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"{common.FAILED}[Errno") and str(tmp_path / "cache") in told
 
 
 def pretend_to_bootstrap(monkeypatch, fail=None):
@@ -226,6 +312,7 @@ def test_only_the_processes_of_a_directory_are_ended(tmp_path, pretended_qemu):
 
 def test_all_machines_of_a_run_are_destroyed_and_nothing_else(tmp_path, pretended_qemu):
     run = tmp_path / "run"
+    assert machines.destroy_all(run) == []
     (run / "web").mkdir(parents=True)
     (run / ".web.lock").touch()
     (run / "notes").touch()
@@ -238,8 +325,11 @@ def test_all_machines_of_a_run_are_destroyed_and_nothing_else(tmp_path, pretende
 
 @pytest.mark.parametrize(("restrict", "word"), [(True, "on"), (False, "off")])
 def test_the_network_is_closed_unless_wished_otherwise(restrict, word):
-    hardware = qemu.Hardware("tcg", Path("d"), Path("m"), [], restrict=restrict, forward={22: 0, 80: 8080})
-    (network,) = (option for option in hardware.options() if option.startswith("user,"))
+    disk, memory = Path("/a,b/disk"), Path("/a,b/memory")
+    options = qemu.Hardware("tcg", disk, memory, [], restrict=restrict, forward={22: 0, 80: 8080}).options()
+    # A comma would begin another setting.
+    assert [any(text in option for option in options) for text in ("=/a,,b/disk,", "=/a,,b/memory,")] == [True] * 2
+    (network,) = (option for option in options if option.startswith("user,"))
     assert network == f"user,id=net,restrict={word},hostfwd=tcp:127.0.0.1:0-:22,hostfwd=tcp:127.0.0.1:8080-:80"
 
 
@@ -251,13 +341,32 @@ def turns(directory, script):
     return found
 
 
+# It waits for a file, which appears only after a line was told; for a while, so that it ends if none is told.
+WAITING = """\
+import os, sys, time
+for n in range(3):
+    print("part", n, file=sys.stderr, flush=True)
+    end = time.monotonic() + 20
+    while not os.path.exists(sys.argv[1]) and time.monotonic() < end:
+        time.sleep(0.05)
+print("[1]")
+"""
+
+
 def test_each_call_says_one_more_line_until_the_command_has_ended(tmp_path):
-    part = "print('part', n, file=sys.stderr, flush=True)"
-    script = f"import sys, time\nfor n in range(3): {part}; time.sleep(0.2)\nprint('[1]')"
-    found = turns(tmp_path / "run" / "build", script)
-    assert [turn["line"] for turn in found] == ["part 0", "part 1", "part 2", "done"]
-    assert [turn.get("result") for turn in found] == [None, None, None, [1]]
-    assert list((tmp_path / "run").iterdir()) == []
+    directory, go = tmp_path / "run" / "build", tmp_path / "go"
+    directory.mkdir(parents=True)
+    # Of an earlier command, which nobody has followed.
+    (directory / "said").write_text("old\n")
+    command = [sys.executable, "-c", WAITING, go]
+    assert progress.follow(command, directory, 1) == {"line": "part 0", "finished": False}
+    assert progress._is_running(directory)
+    go.touch()
+    found = [progress.follow(command, directory, number) for number in (2, 3, 4)]
+    assert [turn["line"] for turn in found] == ["part 1", "part 2", "done"]
+    assert [turn.get("result") for turn in found] == [None, None, [1]]
+    assert list(directory.parent.iterdir()) == []
+    assert [turn["line"] for turn in turns(directory, "print('[]')")] == ["done"]
 
 
 @pytest.mark.parametrize(
@@ -271,3 +380,14 @@ def test_a_command_that_fails_is_told_with_its_reason(tmp_path, script, reason):
     with pytest.raises(common.VmError, match=f"^{reason}$"):
         turns(tmp_path / "build", script)
     assert not (tmp_path / "build").exists()
+
+
+def test_the_build_of_a_wrong_image_is_followed_to_its_error(tmp_path, capsys, monkeypatch):
+    # Its error is a line like others until the build has ended.
+    for number in (1, 2):
+        monkeypatch.setattr(sys, "argv", ["vm.py", "follow", str(tmp_path), "web", "debian-1", str(number)])
+        if vm.main():
+            break
+    else:
+        pytest.fail("the build of an unknown image goes on")
+    assert "image 'debian-1': unknown" in capsys.readouterr().err
