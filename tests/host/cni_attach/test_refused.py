@@ -11,9 +11,12 @@ pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 WEB = {"network": "pwatwo", "container_id": "web", "netns": "pwa-web"}
 
 
-def test_the_namespace_of_the_host_is_refused(host, state):
-    words = ["pwatwo/web/eth0", "/proc/1/ns/net", "the host's own network namespace"]
-    host.refuse("cni_attach", state, "host_netns", words, attachments=[{**WEB, "netns": "/proc/1/ns/net"}])
+@pytest.mark.parametrize("force", [False, True])
+def test_the_namespace_of_the_host_is_refused(host, state, work, force):
+    (work / "own").symlink_to("/proc/1/ns/net")
+    for path in ("/proc/1/ns/net", f"{work}/own"):
+        words = ["pwatwo/web/eth0", path, "the host's own network namespace"]
+        host.refuse("cni_attach", state, "host_netns", words, attachments=[{**WEB, "netns": path}], force=force)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,8 @@ def test_the_namespace_of_the_host_is_refused(host, state):
         ({"network": "nosuch"}, {}, "missing_network"),
         ({}, {"conf_dir": "/nosuch/net.d"}, "missing_conf_dir"),
         ({"netns": "pwa-nosuch"}, {}, "missing_netns"),
+        # A file, as `ip netns` leaves it where the namespace was unmounted.
+        ({"netns": "/etc/hostname"}, {}, "missing_netns"),
         ({}, {"bin_dirs": ["/nosuch/bin"]}, "missing_plugin"),
     ],
 )

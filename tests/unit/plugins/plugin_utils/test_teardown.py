@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.teardown import blockers_of
+from ansible_collections.podwire.cni.plugins.plugin_utils.teardown import blockers_of, sections_of
 
 BIN = "/opt/cni/bin/"
 
@@ -52,3 +52,35 @@ def test_what_is_restored_is_still_there_for_others():
     info = {"plugins": [plugin("bridge", original=True)]}
     networks = [network("/etc/cni/net.d/87-podman-bridge.conflist", podman=["bridge"])]
     assert blockers_of(info, networks, [attachment("podman", "x", "bridge")]) == []
+
+
+def test_networks_that_were_written_go_and_files_that_were_there_come_back():
+    def file(name, managed=True, original=False):
+        return {"managed": managed, "managed_as": name if managed else None, "original": original}
+
+    def aside(path, name, managed=False):
+        return {"original_path": f"/etc/cni/net.d/{path}", "network": name, "managed": managed}
+
+    info = {
+        "conf": [file("pods"), file("pods"), file("adopted", original=True), file("", managed=False), file("replaces")],
+        "aside": [
+            aside("87-podman.conflist", "podman"),
+            aside("20-old.conflist", "old", managed=True),
+            aside("30-pods.conflist", "pods", managed=True),
+            aside("5.conf", "replaces"),
+        ],
+        "attachments": [],
+    }
+    none = {"conf": [file("", managed=False)], "aside": []}
+    sections = sections_of(info, none, [], {"force": True}, "/pods")
+    assert sections.keys() == {"runtime", "networks"}
+    assert sections["networks"] == {
+        "networks": [
+            {"name": "pods", "state": "absent"},
+            {"name": "old", "state": "absent"},
+            {"name": "adopted", "state": "restored"},
+            {"file": "87-podman.conflist", "state": "restored"},
+            {"file": "5.conf", "state": "restored"},
+        ],
+        "force": True,
+    }

@@ -41,6 +41,22 @@ def lose(attach_host, how):
         Path(path).write_text(how)
 
 
+@pytest.mark.parametrize("how", ["gone", "folder", "directory", "", "{", '{"kind": "cniCacheV1"}', "\0\0"])
+def test_a_lost_or_damaged_entry_is_written_again_and_no_plugin_runs(attach_host, how):
+    wanted = web(args={"K": "v"}, capability_args={"portMappings": [], "x": [1, {"y": None}]})
+    attach_host.run(wanted)
+    before, record = entry(attach_host), attach_host.record("demo-web-eth0")
+    lose(attach_host, how)
+    damage = "lost" if how in ("gone", "folder", "directory") else "damaged"
+    step = {"kind": "adopt", "target": "demo/web/eth0", "class": "safe", "reason": f"its cache entry is {damage}"}
+    for ask in (attach_host.check, lambda *entries: attach_host.check(*entries, force=True), attach_host.run):
+        plan = ask(wanted)
+        assert (plan.actions(), actions(plan), plan.outcomes[0].row()["reason"]) == ([step], ["adopted"], damage)
+        assert attach_host.calls == []
+    assert (entry(attach_host), attach_host.record("demo-web-eth0")) == (before, record)
+    assert actions(attach_host.run(wanted)) == ["none"]
+
+
 def test_a_lost_entry_is_used_to_detach(attach_host):
     attach_host.run(web(args={"K": "v"}))
     lose(attach_host, "gone")
@@ -109,6 +125,9 @@ def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(attach_host, 
     plan = attach_host.run(wanted)
     assert [kind for kind, _target in kinds(plan)] == ["adopt", "repair"]
     assert (plan.outcomes[0].reason, attach_host.verbs("DEL")) == (changed, ["meta", "main"])
+    # No DEL enters a namespace that is not the one of the ADD.
+    entered = {netns for verb, *_rest, netns in attach_host.calls if verb == "DEL"}
+    assert entered == {"" if changed == "netns" else "/run/netns/web"}
     assert actions(attach_host.run(wanted)) == ["none"]
 
 

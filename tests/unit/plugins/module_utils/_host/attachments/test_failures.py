@@ -41,7 +41,8 @@ def test_when_the_del_fails_too_both_are_reported_and_the_next_run_begins_with_i
     attach_host.network(plugins=[MAIN])
     plan = attach_host.run(web())
     assert (actions(plan), plan.outcomes[0].reason) == (["added"], "interrupted")
-    assert kinds(plan) == [("repair", "demo/web/eth0")]
+    (step,) = plan.actions()
+    assert (step["kind"], step["target"], step["reason"]) == ("repair", "demo/web/eth0", "its ADD was interrupted")
     assert attach_host.verbs("DEL") == ["meta", "main"]
     assert attach_host.verbs("ADD") == ["main"]
     assert actions(attach_host.run(web())) == ["none"]
@@ -53,6 +54,12 @@ def test_a_record_that_is_cut_short_counts_as_an_interrupted_add(attach_host):
     plan = attach_host.run(web())
     assert kinds(plan) == [("repair", "demo/web/eth0")]
     assert actions(attach_host.run(web())) == ["none"]
+
+
+def test_what_a_plugin_says_is_freed_of_the_secrets_in_its_arguments(attach_host):
+    attach_host.broken["ADD", "main"] = "login with hunter2222 failed"
+    row = json.dumps(attach_host.run(web(args={"PASSWORD": "hunter2222"})).outcomes[0].row())
+    assert "login with" in row and "hunter" not in row
 
 
 # ---- absent
@@ -111,9 +118,6 @@ def test_hostile_results_do_not_raise(attach_host):
         row = attach_host.check(web()).outcomes[0].row()
         assert row["ips"] == []
         assert row["action"] in ("none", "drifted", "failed")
-
-
-# ---- check mode on a host where nothing is yet
 
 
 # ---- order

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -32,6 +35,14 @@ def test_the_same_namespace_under_another_path_is_no_change(attach_host):
     assert attach_host.verbs("CHECK") == []
     attach_host.run(web(netns="/proc/7/ns/net", state="absent"))
     assert ("DEL", "main", "web", "/proc/7/ns/net") in attach_host.calls
+
+
+def test_what_is_left_keeps_its_addresses_and_the_rest_of_its_container_waits(attach_host):
+    attach_host.run(web())
+    plan = attach_host.check(web(args={"K": "v"}), web(ifname="eth1"))
+    plan.restrict([SAFE])
+    assert actions(plan) == ["left", "left"]
+    assert [outcome.row()["ips"] for outcome in plan.outcomes] == [["10.1.0.2/24"], []]
 
 
 # ---- CHECK
@@ -107,8 +118,17 @@ def test_check_is_not_asked_for_what_is_seen(drifted):
     assert drifted.verbs("CHECK") == []
 
 
-def test_it_is_seen_where_a_check_never_works(attach_host):
+def test_a_check_of_another_plugin_than_the_one_that_never_works_is_drift(attach_host):
     attach_host.broken["CHECK", "meta"] = "never"
     attach_host.run(web())
-    attach_host.addresses.clear()
-    assert codes(attach_host.run(web())) == ["drifted"]
+    attach_host.broken["CHECK", "main"] = "never"
+    plan = attach_host.run(web())
+    assert (actions(plan), plan.outcomes[0].reason, codes(plan)) == (["drifted"], "check", ["drifted"])
+
+
+def test_a_plugin_that_check_lacks_is_a_warning_in_check_mode_and_an_error_in_a_run(attach_host):
+    attach_host.run(web())
+    os.unlink(os.path.join(attach_host.bin_dir, "main"))
+    plan = attach_host.check(web())
+    assert (actions(plan), codes(plan)) == (["none"], ["missing_plugin"])
+    assert attach_host.run(web()).outcomes[0].error["code"] == "missing_plugin"

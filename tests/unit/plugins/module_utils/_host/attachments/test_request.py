@@ -65,12 +65,6 @@ def test_namespace_or_container_is_needed():
     assert wanted.netns == ""
 
 
-def test_the_same_key_twice_is_refused():
-    error = refused(entry(), entry(netns="other"))
-    assert error.code == "duplicate_attachment"
-    assert "demo/web/eth0" in error.msg
-
-
 def test_one_interface_name_twice_in_a_container_is_refused():
     assert refused(entry(), entry(network="other")).code == "duplicate_ifname"
     assert len(parse_attachments([entry(), entry(network="other", ifname="eth1"), entry(container_id="db")])) == 3
@@ -79,6 +73,23 @@ def test_one_interface_name_twice_in_a_container_is_refused():
 def test_arguments_become_text():
     (wanted,) = parse_attachments([entry(args={"IgnoreUnknown": True, "N": 12, "K": "v", "E": ""})])
     assert wanted.args == [("IgnoreUnknown", "true"), ("N", "12"), ("K", "v"), ("E", "")]
+
+
+def test_what_a_pod_is_asked_for_one_interface_reaches_its_own_network_alone():
+    """Another network gets the rest, and what it is asked for itself."""
+    own = {"network": "demo", "ifname": "eth0", "name": "demo"}
+    other = {"network": "more", "ifname": "net1", "name": "default/more", "args": {"IP": "10.2.0.7/24"}}
+    other["capability_args"] = {"ips": ["10.2.0.7/24"]}
+    ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]
+    capability_args = {"portMappings": ports, "ips": ["10.1.0.9/24"], "cgroupPath": "/x"}
+    args = {"X": "y", "IP": "10.1.0.9/24", "MAC": "02:00:00:00:00:01"}
+    pod = {"pod": {"name": "web"}, "_networks": [own, other]}
+    first, second = parse_attachments([entry(args=args, capability_args=capability_args, **pod)])
+    assert first.args[-3:] == [("X", "y"), ("IP", "10.1.0.9/24"), ("MAC", "02:00:00:00:00:01")]
+    assert first.capability_args.items() >= capability_args.items()
+    assert second.args[-2:] == [("X", "y"), ("IP", "10.2.0.7/24")] and "MAC" not in dict(second.args)
+    assert (second.capability_args["ips"], second.capability_args["cgroupPath"]) == (["10.2.0.7/24"], "/x")
+    assert "portMappings" not in second.capability_args
 
 
 @pytest.mark.parametrize(

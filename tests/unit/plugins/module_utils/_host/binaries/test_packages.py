@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages
@@ -42,6 +44,12 @@ def test_dpkg(answers):
 def test_dpkg_with_an_architecture(answers, shown):
     answers["dpkg-query"] = {"--search": say("cri-o:amd64: %s\n" % FILE), "--show": say("%s 1.28\n" % shown)}
     assert packages_of([FILE]) == {FILE: Package("cri-o", "1.28", DPKG)}
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/dpkg-query"), reason="this is not Debian")
+def test_the_dpkg_of_this_machine():
+    (package,) = packages_of(["/usr/bin/dpkg-query", OTHER]).values()
+    assert (package.name, bool(package.version), package.manager) == ("dpkg", True, DPKG)
 
 
 def test_rpm(answers):

@@ -6,13 +6,29 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import directory as rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.multus import multus_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import (
+    check_plugins,
+    directory_problems,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 BRIDGE = {"type": "bridge"}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 PODS = {"cniVersion": "1.0.0", "name": "pods", "plugins": [BRIDGE]}
+
+
+class Installed:
+    """Plugin directories in which only bridge is, at two versions."""
+
+    def ask(self, plugin):
+        if plugin != "bridge":
+            raise HostError(f"there is no {plugin}", code="missing_plugin")
+        return f"/opt/cni/bin/{plugin}", ["0.4.0", "1.0.0"]
+
+
+def multus_problems(view):
+    """Return those of the directory that are about Multus."""
+    return [problem for problem in directory_problems(view, Installed()) if problem.code.startswith("multus_")]
 
 
 def multus(directory, name="00-multus.conflist", network="m", **keys):
@@ -125,30 +141,23 @@ def test_multus_may_point_at_a_network_by_name_or_elsewhere(tmp_path, directory,
     assert found() == [("warning", "multus_target_missing", "00-multus.conflist", "/plugins/0/clusterNetwork")]
 
 
-class Installed:
-    """Plugin directories in which only bridge is, at two versions."""
-
-    def ask(self, plugin):
-        if plugin != "bridge":
-            raise HostError(f"there is no {plugin}", code="missing_plugin")
-        return f"/opt/cni/bin/{plugin}", ["0.4.0", "1.0.0"]
-
-
 def test_plugins_of_the_networks_have_to_be_there(directory):
     chain = {"cniVersion": "1.1.0", "name": "x", "plugins": [BRIDGE, PORTMAP]}
     file = multus(directory, delegates=[PODS, chain, "text"])
-    found = rules._delegate_problems(file, Installed(), tolerate_missing=False)
+    found = list(check_plugins(Installed(), [file], tolerate_missing=False))
     assert [(entry.level, entry.code, entry.pointer) for entry in found] == [
+        ("error", "missing_plugin", "/plugins/0/type"),
         ("error", "missing_plugin", "/plugins/0/delegates/1/plugins/1/type"),
         ("error", "unsupported_by_plugin", "/plugins/0/delegates/1/plugins/0/type"),
     ]
-    assert rules._delegate_problems(file, Installed(), tolerate_missing=True)[0].level == "warning"
+    assert [entry.level for entry in check_plugins(Installed(), [file], tolerate_missing=True)][:2] == ["warning"] * 2
     single = directory.add("m", {"type": "multus", "delegates": [{"type": "nope"}]}, name="00-multus.conf")
-    assert [entry.pointer for entry in rules._delegate_problems(single, Installed(), False)] == ["/delegates/0/type"]
+    found = check_plugins(Installed(), [single], False)
+    assert [entry.pointer for entry in found] == ["/type", "/delegates/0/type"]
 
 
 @pytest.mark.parametrize("delegates", [None, {}, "x", [None, 1, []]])
 def test_networks_of_the_wrong_type_are_left_to_the_other_levels(directory, found, delegates):
     file = multus(directory, delegates=delegates)
     assert found() == []
-    assert rules._delegate_problems(file, Installed(), False) == []
+    assert [entry.pointer for entry in check_plugins(Installed(), [file], False)] == ["/plugins/0/type"]
