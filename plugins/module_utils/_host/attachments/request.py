@@ -391,23 +391,20 @@ class Networks:
 
     def _test(self, config: NetworkConfigList) -> None:
         # Imported late: what stays attached is tested by its CHECK.
-        from ..binaries.usable import Binaries, check_uses, uses_of
+        from ..binaries.types import named_plugins
+        from ..binaries.usable import Binaries, check_chain
 
-        uses = [
-            use
-            for index, plugin in enumerate(config.plugins)
-            for use in uses_of("", f"/plugins/{index}", plugin.network)
-        ]
-        for use in uses:
-            if "/" in use.plugin:
+        chain = [("", f"/plugins/{index}", plugin.network) for index, plugin in enumerate(config.plugins)]
+        for pointer, name in (named for _file, place, plugin in chain for named in named_plugins(plugin, place)):
+            if "/" in name:
                 raise HostError(
-                    f"network {config.name}: {use.pointer} names the plugin {use.plugin!r}, which contains '/'; a type "
-                    "is the plain name of a file in bin_dirs",
+                    f"network {config.name}: {pointer} names the plugin {name!r}, which contains '/'; a type is the "
+                    "plain name of a file in bin_dirs",
                     code="bad_config",
                 )
         if self._binaries is None:
             self._binaries = Binaries(self._bin_dirs, self._view)
-        problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
+        problems = check_chain(self._binaries, config.name, config.cni_version, chain, tolerate_missing=False)
         # A missing plugin may be installed before the run; other problems stay.
         problems.sort(key=lambda finding: finding.code == "missing_plugin")
         if problems:

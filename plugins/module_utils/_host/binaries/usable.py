@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ...libcni import version
 from ...libcni.errors import CNIError
@@ -153,49 +153,37 @@ def release_numbers(release: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
-class Use(NamedTuple):
-    """One place of a configuration that names a plugin: ``plugin`` is its type, ``file`` and ``pointer`` the place."""
-
-    file: str
-    pointer: str
-    plugin: str
-
-
-def uses_of(file: str, pointer: str, plugin: Dict[str, Any]) -> List[Use]:
-    """Return every place of the plugin object at *pointer* of *file* that names a binary."""
-    return [Use(file, place, name) for place, name in named_plugins(plugin, pointer)]
-
-
-def check_uses(
-    binaries: Binaries, network: str, cni_version: str, uses: Sequence[Use], tolerate_missing: bool
+def check_chain(
+    binaries: Binaries,
+    network: str,
+    cni_version: str,
+    chain: Iterable[Tuple[str, str, Dict[str, Any]]],
+    tolerate_missing: bool,
 ) -> List[Finding]:
-    """Return the problems of a network with the plugins that it names.
+    """Return the problems of a network with the plugins that it names; *chain* has file, pointer and object of each.
 
     A missing binary is a warning if *tolerate_missing*. A binary that cannot be asked or does not support *cni_version*
     ("" counts as 0.1.0, as in libcni) is an error.
     """
     needed = cni_version or "0.1.0"
     problems = []
-    answers: Dict[str, List[str]] = {}
-    refusing = []
-    for use in uses:
+    answers: Dict[str, Tuple[str, List[str]]] = {}
+    uses = [(file, *use) for file, pointer, plugin in chain for use in named_plugins(plugin, pointer)]
+    for file, pointer, name in uses:
         try:
-            path, versions = binaries.ask(use.plugin)
+            answers[name] = binaries.ask(name)
         except HostError as error:
             level = WARNING if tolerate_missing and error.code == "missing_plugin" else ERROR
-            message = f"network {network!r}: {error.msg}"
-            problems.append(Finding(level, error.code, message, "", use.file, use.pointer))
-            continue
-        answers[use.plugin] = versions
-        if needed not in versions:
-            refusing.append((use, path, versions))
-    best = highest_common(answers.values())
-    for use, path, versions in refusing:
-        what = (
-            f"network {network!r}: the plugin {use.plugin} ({path}) supports {', '.join(versions)}, but not the "
-            f"cniVersion {needed} of the conflist"
-        )
-        problems.append(Finding(ERROR, "unsupported_by_plugin", what, _advice(best), use.file, use.pointer))
+            problems.append(Finding(level, error.code, f"network {network!r}: {error.msg}", "", file, pointer))
+    best = highest_common(versions for _path, versions in answers.values())
+    for file, pointer, name in uses:
+        if name in answers and needed not in answers[name][1]:
+            path, versions = answers[name]
+            what = (
+                f"network {network!r}: the plugin {name} ({path}) supports {', '.join(versions)}, but not the "
+                f"cniVersion {needed} of the conflist"
+            )
+            problems.append(Finding(ERROR, "unsupported_by_plugin", what, _advice(best), file, pointer))
     return problems
 
 

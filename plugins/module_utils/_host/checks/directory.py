@@ -8,7 +8,7 @@ import re
 from typing import Dict, Iterator, List, Optional, Sequence
 
 from ..binaries.types import delegates_of, inner_plugins, is_multus
-from ..binaries.usable import Binaries, check_uses, uses_of
+from ..binaries.usable import Binaries, check_chain
 from ..confdir import ConfFile, read_go_json, sort_key
 from ..kinds import kind_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding
@@ -177,8 +177,7 @@ def check_plugins(binaries: Binaries, files: Sequence[ConfFile], tolerate_missin
             what = f"libcni cannot load this network: {file.error or 'it has no name'}"
             yield Finding(ERROR, "not_loadable", what, "", file.path)
             continue
-        uses = [use for placed in chain_of(file) for use in uses_of(*placed)]
-        problems = check_uses(binaries, file.network, file.cni_version, uses, tolerate_missing)
+        problems = check_chain(binaries, file.network, file.cni_version, chain_of(file), tolerate_missing)
         problems += _delegate_problems(file, binaries, tolerate_missing)
         yield from problems or _missing_tools(file, binaries)
 
@@ -205,7 +204,7 @@ def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: boo
     for index, plugin in enumerate(file.plugins):
         pointer = f"/plugins/{index}" if file.kind == "conflist" else ""
         for place, network in delegates_of(plugin, pointer):
-            uses = [use for at, inner in inner_plugins(network, place) for use in uses_of(file.path, at, inner)]
+            chain = [(file.path, *inner) for inner in inner_plugins(network, place)]
             name = text_of(network, "name") or f"{file.network}, delegate {place.rpartition('/')[2]}"
-            problems += check_uses(binaries, name, text_of(network, "cniversion"), uses, tolerate_missing)
+            problems += check_chain(binaries, name, text_of(network, "cniversion"), chain, tolerate_missing)
     return problems

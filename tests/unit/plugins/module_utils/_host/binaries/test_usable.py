@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries, check_uses, uses_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries, check_chain
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
@@ -41,8 +41,8 @@ def plugins(monkeypatch, tmp_path):
 
 
 def check(binaries, version, *types, tolerate=False):
-    uses = [use for index, name in enumerate(types) for use in uses_of("f", "/plugins/%d" % index, {"type": name})]
-    return check_uses(binaries, "net", version, uses, tolerate)
+    chain = [("f", "/plugins/%d" % index, {"type": name}) for index, name in enumerate(types)]
+    return check_chain(binaries, "net", version, chain, tolerate)
 
 
 def settle(monkeypatch):
