@@ -13,18 +13,8 @@ from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, stage
 from ..manifest import SETTLING, digest_of
 from ..struct import struct
 from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
-from .store import (
-    LINK,
-    MANAGED,
-    ORIGINAL,
-    FoundPlugin,
-    Record,
-    Store,
-    WantedPlugins,
-    ask_version,
-    release_facts,
-    without,
-)
+from .store import LINK, MANAGED, ORIGINAL, FoundPlugin, Record, Store, WantedPlugins, release_facts, without
+from .usable import ask_version
 
 INSTALL = "install"
 REPLACE = "replace"

@@ -18,12 +18,12 @@ _ABOUT = re.compile(r"CNI \S+ plugin v?(\d+\.\d+\.\d+)")
 _PACKAGE = re.compile(r"(?:\d+:)?v?(\d+\.\d+\.\d+)")
 
 
-def release_of(path: str, timeout: float) -> str:
+def release_of(path: str) -> str:
     """Return the release, such as ``1.9.1``, of the plugin at *path*, "" if neither the plugin nor a package tells it.
 
-    *timeout* is in seconds. Raises HostError ``unsafe_permissions`` or ``not_elf``.
+    Raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
-    about = _ABOUT.search(about_plugin(path, timeout))
+    about = _ABOUT.search(about_plugin(path, _TIMEOUT))
     if about:
         return about.group(1)
     package = _packages_beside(os.path.dirname(path)).get(path)
@@ -38,7 +38,7 @@ def _packages_beside(folder: str) -> Mapping[str, Package]:
 
 
 def about_plugin(path: str, timeout: float) -> str:
-    """Return what the plugin at *path* prints without CNI_COMMAND. Raises as :func:`release_of`."""
+    """Return what the plugin at *path* prints without CNI_COMMAND, in *timeout* seconds. Raises as release_of."""
     check_executable(path)
     # The manifest usually has the release already, so few calls have to compile this.
     from ...libcni.process import run_program

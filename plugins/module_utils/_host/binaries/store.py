@@ -80,9 +80,6 @@ def select(
     return {name: members[name] for name in plugins}
 
 
-VERSION_TIMEOUT = 15.0
-"""In seconds. A plugin answers VERSION in a few milliseconds."""
-
 # The origin of a kept file, see Manifest.
 ORIGINAL, MANAGED, DISPLACED = "original", "managed", "displaced"
 
@@ -241,14 +238,18 @@ class Store:
         from . import packages
 
         try:
-            return packages.release_of(os.path.realpath(path), VERSION_TIMEOUT) if os.path.isfile(path) else ""
+            return packages.release_of(os.path.realpath(path)) if os.path.isfile(path) else ""
         except HostError:
             return ""
 
     def ask(self, name: str, current: FoundPlugin) -> List[str]:
         """Return the spec versions; executes VERSION if they are not known. Raises HostError."""
-        known = self.cni_versions(name, current)
-        versions = known if known is not None else ask_version(self.path(name))
+        versions = self.cni_versions(name, current)
+        if versions is None:
+            # Imported late: an unchanged run knows the answers.
+            from .usable import ask_version
+
+            versions = ask_version(self.path(name))
         self.learn(name, current.sha256, versions)
         return versions
 
@@ -272,21 +273,6 @@ class Store:
             if archive.get("scripts"):
                 entry["scripts"] = archive["scripts"]
             self.manifest.archives[archive["sha256"]] = entry
-
-
-def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
-    """Execute VERSION, as *argv0* if given: some binaries are several plugins, chosen by the name that they are run as.
-
-    Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
-    """
-    from ...libcni.errors import CNIError
-    from ...libcni.invoke import get_version_info
-    from ..executor import SafeExecutor
-
-    try:
-        return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
-    except CNIError as error:
-        raise HostError(f"{path} does not answer VERSION: {error}", code="plugin_failed") from error
 
 
 def release_facts(record: Mapping[str, Any]) -> Dict[str, str]:

@@ -8,7 +8,6 @@ import time
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ...libcni import version
-from ...libcni.errors import CNIError
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import digest_of, identity, is_settled
@@ -18,7 +17,7 @@ from ..trust import check_plugin
 from .types import named_plugins
 
 # A plugin answers VERSION in a few milliseconds; the timeout only ends one that hangs.
-_TIMEOUT = 10.0
+_TIMEOUT = 15.0
 
 
 class Binaries:
@@ -118,16 +117,11 @@ class Binaries:
         known = self._remembered.get(real)
         if known and known.get("identity") == identity(status):
             return known
-        from ...libcni.invoke import get_version_info
-        from ..executor import SafeExecutor
-
         try:
-            versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
-        except CNIError as error:
-            raise HostError(
-                f"{path} does not answer VERSION: {error}; it is not a CNI plugin, or it is damaged: install it again",
-                code="plugin_failed",
-            ) from error
+            versions = ask_version(real)
+        except HostError as error:
+            text = f"{error.msg}; it is not a CNI plugin, or it is damaged: install it again"
+            raise HostError(text, code=error.code) from error
         record = {"identity": identity(status), "cni_versions": versions}
         if is_settled(status, now):
             self._remembered[real] = record
@@ -137,6 +131,22 @@ class Binaries:
         """Remove the memory of files that are gone."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
+
+
+def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
+    """Execute VERSION, as *argv0* if given: some binaries are several plugins, chosen by the name that they are run as.
+
+    Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
+    """
+    # Imported late: an unchanged run knows the answers.
+    from ...libcni.errors import CNIError
+    from ...libcni.invoke import get_version_info
+    from ..executor import SafeExecutor
+
+    try:
+        return list(get_version_info(path, SafeExecutor(argv0=argv0), _TIMEOUT))
+    except CNIError as error:
+        raise HostError(f"{path} does not answer VERSION: {error}", code="plugin_failed") from error
 
 
 def _meant(name: str, bin_dirs: Sequence[str]) -> str:

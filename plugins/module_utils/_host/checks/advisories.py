@@ -14,7 +14,6 @@ from ..problems import INFO, WARNING, Finding
 from .view import ConfView, Placed, chain_of
 
 Plugin = Dict[str, Any]
-_TIMEOUT = 10.0
 
 
 class Advisory(NamedTuple):
@@ -108,7 +107,7 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries) -> Itera
         if "release" not in memory:
             from ..binaries.packages import release_of
 
-            memory["release"] = release_of(os.path.realpath(path), _TIMEOUT)
+            memory["release"] = release_of(os.path.realpath(path))
     except HostError:
         # The level `plugins` reports what is wrong with the binary.
         return

@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, packages, store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, packages, usable
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.removal import plan_absent, plan_restored
@@ -45,7 +45,7 @@ class Host:
         self.asked = []
 
     @staticmethod
-    def release(path, _timeout):
+    def release(path):
         """Return what a plugin prints about itself: the release in its content."""
         found = re.search(rb"v(\d+\.\d+\.\d+)", Path(path).read_bytes())
         return found.group(1).decode() if found else ""
@@ -111,7 +111,7 @@ class Host:
 
     def patch(self, monkeypatch):
         monkeypatch.setattr(batch, "ask_version", self.version)
-        monkeypatch.setattr(store, "ask_version", self.version)
+        monkeypatch.setattr(usable, "ask_version", self.version)
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(outcome, "check_directory", lambda path, refuse, check_mode: None)

@@ -109,7 +109,7 @@ def test_a_binary_that_is_not_there_is_the_affair_of_another_level(directory):
 
 def test_the_release_is_asked_for_once(directory, monkeypatch):
     asked = []
-    monkeypatch.setattr(pluginrelease, "release_of", lambda path, timeout: asked.append(path) or "1.8.0")
+    monkeypatch.setattr(pluginrelease, "release_of", lambda path: asked.append(path) or "1.8.0")
     directory.add("a", NFT)
     directory.add("b", NFT)
     binaries = Binaries(NEW, "")
@@ -142,7 +142,7 @@ def test_the_release_of_a_binary(monkeypatch, tmp_path, about, package, release)
     monkeypatch.setattr(process, "run_program", lambda *args: process.Ended(b"", about, "", 0, False))
     packages = {name: Package("cni", package, DPKG) for name in names} if package else {}
     monkeypatch.setattr(pluginrelease, "packages_of", lambda paths: asked.append(paths) or packages)
-    assert [pluginrelease.release_of(name, 1.0) for name in names] == [release, release]
+    assert [pluginrelease.release_of(name) for name in names] == [release, release]
     # One question for all files of a directory.
     assert asked in ([], [names])
 
@@ -152,5 +152,5 @@ def test_what_root_must_not_run_is_not_asked(tmp_path):
     script.write_text("#!/bin/sh\ntouch %s/executed\n" % tmp_path)
     script.chmod(0o755)
     with pytest.raises(HostError):
-        pluginrelease.release_of(str(script), 1.0)
+        pluginrelease.release_of(str(script))
     assert not (tmp_path / "executed").exists()

@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
     planner as attach_planner,
     verbs,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, packages, store, usable
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, packages, usable
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host import planner
@@ -83,14 +83,14 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))
         monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state, tolerant=True)))
-        for module in (batch, store):
+        for module in (batch, usable):
             monkeypatch.setattr(module, "ask_version", self.version)
         monkeypatch.setattr(usable.Binaries, "_asked", lambda _self, path: {"cni_versions": self.version(path)})
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(processes, "processes", lambda *_names, **_options: [])
         monkeypatch.setattr(packages, "packages_of", lambda paths: {})
-        monkeypatch.setattr(packages, "release_of", lambda path, timeout: "")
+        monkeypatch.setattr(packages, "release_of", lambda path: "")
 
     @staticmethod
     def version(path, argv0=None):
