@@ -29,11 +29,7 @@ NOTHING_MANAGED: Dict[str, Any] = {
 
 
 class ContentMissing(Exception):
-    """The plan must write binaries whose content is not available on the host: *names*."""
-
-    def __init__(self, names: List[str]) -> None:
-        super().__init__(", ".join(names))
-        self.names = names
+    """The plan must write binaries whose content is not available on the host; the text has their names."""
 
 
 def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
@@ -92,7 +88,7 @@ def plan_present(
         _record_install(change, plan.store.entry(name), desired.archive, versions)
         plan.change(change)
     if missing and not check_mode:
-        raise ContentMissing(missing)
+        raise ContentMissing(", ".join(missing))
     if where is not None and plan.steps:
         from .versions import refuse_unsupported
 

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
-from ..kinds import text_of
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .difference import difference_in_words, shown_change, shown_conflist
@@ -306,11 +305,6 @@ class ConfSteps:
     def leave(self, name: str, reason: str, before: Any, after: Any) -> None:
         """Report what another program has done to a managed file, and leave it."""
         self._plan.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None, reason=reason))
-
-    def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, desired: bytes) -> None:
-        """Report that a running program has added *plugins* to the conflist *desired*, which makes it *text*."""
-        added = ", ".join(text_of(plugin, "type") for plugin in plugins)
-        self.leave(name, f"a running program has added {added}", *shown_change(text, desired))
 
     def _own(self, path: str, network: str, digest: str) -> None:
         # An entry from an earlier step of this plan counts first, mainly for its original.

@@ -21,7 +21,7 @@ from ..problems import ERROR, WARNING, Finding, error_of, errors_of, strict
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
-from .difference import moved, readable_secret, same_json, would_change
+from .difference import moved, readable_secret, same_json, shown_change, would_change
 from .entries import ConfPlan, ConfState
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .request import ConfRequest, WantedNetwork
@@ -344,7 +344,9 @@ class ConfPlanner:
         if not plugins:
             return desired.text
         text = with_injected(desired.text, plugins)
-        self.plan.changes.leave_injected(target, plugins, text, desired.text)
+        added = ", ".join(text_of(plugin, "type") for plugin in plugins)
+        shown = shown_change(text, desired.text)
+        self.plan.changes.leave(target, f"a running program has added {added}", *shown)
         for plugin in plugins:
             kind = text_of(plugin, "type")
             owner = self.state.owners.injector(kind)
