@@ -29,20 +29,20 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_203),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_848),
+    Part("plugins", "plugins/*", 42_000, 55_007),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_803),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_257),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_244),
     Part("docs", "docs/*", 15_000),
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_274),
-    "binaries": (2_110, 2_466),
-    "checks": (1_030, 1_709),
+    "attachments": (3_613, 5_271),
+    "binaries": (2_110, 2_430),
+    "checks": (1_030, 1_707),
     "containers": (1_192, 1_190),
     "firewall": (842, 1_586),
     "footprints": (1_127, 1_996),
@@ -50,7 +50,7 @@ ROOMS = {
     "host": (600, 728),
     "info": (560, 557),
     "kernel": (957, 1_039),
-    "networks": (1_060, 2_458),
+    "networks": (1_060, 2_454),
     "runtimes": (2_760, 4_227),
     "trials": (1_714, 3_929),
 }
