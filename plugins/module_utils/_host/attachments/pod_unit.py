@@ -12,6 +12,7 @@ from ...libcni.multi.status import NETWORK_STATUS, network_status_text, network_
 from ..binaries.types import is_multus
 from ..errors import HostError
 from ..plan import Step
+from ..struct import grouped
 from .outcome import LEFT, ROLLED_BACK, Outcome
 from .pod_part import PodPart, PodRoutes
 from .request import ABSENT, PRESENT, WantedAttachment
@@ -124,31 +125,27 @@ def _routes_state(routes: Optional[PodRoutes]) -> Dict[str, Any]:
 
 def pod_rows(outcomes: Sequence[Outcome]) -> List[Dict[str, Any]]:
     """Return the module's result for each pod of the request."""
-    rows: Dict[int, Dict[str, Any]] = {}
-    parts: Dict[int, List[Tuple[Outcome, PodPart]]] = {}
-    for outcome in outcomes:
-        part = outcome.wanted.pod
-        if part is not None:
-            unit = part.unit
-            namespace, _slash, name = unit.name.partition("/")
-            row: Dict[str, Any] = {
-                "name": name,
-                "namespace": namespace,
-                "container_id": unit.container_id,
-                "netns": unit.netns,
-            }
-            rows.setdefault(unit.entry, row)
-            parts.setdefault(unit.entry, []).append((outcome, part))
-    for entry, row in rows.items():
-        present = [(outcome, part) for outcome, part in parts[entry] if outcome.wanted.state == PRESENT]
-        row["networks"] = [
-            {"name": part.network, "network": outcome.key.network, "ifname": outcome.key.ifname}
-            for outcome, part in present
-        ]
+    parts = [(outcome, outcome.wanted.pod) for outcome in outcomes if outcome.wanted.pod is not None]
+    rows: List[Dict[str, Any]] = []
+    for of_pod in grouped((part.unit.entry, (outcome, part)) for outcome, part in parts).values():
+        unit = of_pod[0][1].unit
+        namespace, _slash, name = unit.name.partition("/")
+        present = [(outcome, part) for outcome, part in of_pod if outcome.wanted.state == PRESENT]
         statuses = _statuses(present)
-        row["network_status"] = statuses
-        row["annotations"] = {} if statuses is None else {NETWORK_STATUS: network_status_text(statuses)}
-    return list(rows.values())
+        row: Dict[str, Any] = {
+            "name": name,
+            "namespace": namespace,
+            "container_id": unit.container_id,
+            "netns": unit.netns,
+            "networks": [
+                {"name": part.network, "network": outcome.key.network, "ifname": outcome.key.ifname}
+                for outcome, part in present
+            ],
+            "network_status": statuses,
+            "annotations": {} if statuses is None else {NETWORK_STATUS: network_status_text(statuses)},
+        }
+        rows.append(row)
+    return rows
 
 
 def _statuses(present: Sequence[Tuple[Outcome, PodPart]]) -> Optional[List[Dict[str, Any]]]:

@@ -17,6 +17,7 @@ from ..attachments.caches import CacheContents
 from ..attachments.request import Key
 from ..attachments.store import CachedAttachment
 from ..netlink import Link
+from ..struct import grouped
 from .namespaces import Namespace, Namespaces, read_namespaces
 
 # An interface of a namespace: the inode of the namespace, and the name.
@@ -33,13 +34,9 @@ class Homes:
     def __init__(self, entries: Sequence[CachedAttachment], namespaces: Namespaces) -> None:
         self._namespaces = namespaces
         # The interfaces of containers, by MAC, and their namespaces by the name of an interface.
-        self._links: Dict[str, List[Tuple[Namespace, Link]]] = {}
-        self._named: Dict[str, List[Namespace]] = {}
-        for ns in (ns for ns in namespaces.all if not ns.own):
-            for link in ns.links.values():
-                self._named.setdefault(link.name, []).append(ns)
-                if link.mac.strip("0:"):
-                    self._links.setdefault(link.mac, []).append((ns, link))
+        inside = [(ns, link) for ns in namespaces.all if not ns.own for link in ns.links.values()]
+        self._links = grouped((link.mac, (ns, link)) for ns, link in inside if link.mac.strip("0:"))
+        self._named = grouped((link.name, ns) for ns, link in inside)
         # The attachments that an interface can be of, by its name and MAC, and those that it is of for certain.
         self._matching: Dict[_Place, Set[Key]] = {}
         self._proven: Dict[_Place, Set[Key]] = {}

@@ -10,8 +10,8 @@ import socket
 import struct
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
-from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack_attribute, pack_nested
-from ..netlink import Dumps
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
+from ..netlink import Dumps, links
 from ..netns import Netns, apart, enter_host
 from ..paths import OWN_NETNS, THREAD_NETNS
 from .objects import CONF6, FLAGS, FORWARDING, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
@@ -72,13 +72,9 @@ class Place:
         self.recorded = recorded
         self.namespaces = namespaces
         self.dumps = Dumps()
-        self.indexes: Dict[str, int] = {}
-        self.kinds: Dict[str, str] = {}
-        for raw in self.dumps.dump(18, _NEW_LINK, LINK.pack(0, 0, 0, 0, 0)):
-            attributes = attributes_in(raw, LINK.size)
-            name = decode_text(attributes.get(3))
-            self.indexes[name] = LINK.unpack_from(raw)[2]
-            self.kinds[name] = decode_text(attributes_in(attributes.get(18, b"")).get(1))
+        present = links().values()
+        self.indexes = {link.name: link.index for link in present}
+        self.kinds = {link.name: link.kind for link in present}
 
     def index(self, name: str) -> int:
         """Return the index of an interface. Raises NotInPlace if it is gone."""
