@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 55_007),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_803),
+    Part("plugins", "plugins/*", 42_000, 54_997),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_793),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -40,16 +40,16 @@ PARTS = (
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_271),
+    "attachments": (3_613, 5_268),
     "binaries": (2_110, 2_430),
     "checks": (1_030, 1_707),
-    "containers": (1_192, 1_190),
+    "containers": (1_192, 1_187),
     "firewall": (842, 1_586),
     "footprints": (1_127, 1_996),
     "garbage": (947, 1_292),
     "host": (600, 728),
     "info": (560, 557),
-    "kernel": (957, 1_039),
+    "kernel": (957, 1_035),
     "networks": (1_060, 2_454),
     "runtimes": (2_760, 4_227),
     "trials": (1_714, 3_929),
@@ -57,7 +57,7 @@ ROOMS = {
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_403, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 83_106
+TESTS, TESTS_LIMIT = 1.4, 83_102
 # The files that each "On its way, ... opens these files" of architecture.md names.
 WALKS = {"a new network": (8, 11), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 
