@@ -56,3 +56,6 @@ def test_survivors(collection, capsys):
     )
     assert printed.endswith("words: 3 mutants at 3 places, 2 killed, 1 survived: 67 % killed\n")
     assert (collection / mutation.CODE / "_host" / "words" / "keep.py").read_text() == CODE
+    test.write_text("def test_keep():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fail without a mutant"):
+        mutation.main(["words"])
