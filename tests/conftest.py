@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import subprocess
@@ -43,6 +44,11 @@ def pytest_collection_modifyitems(config, items):
         files = [list(tests) for _path, tests in groupby(items, key=lambda item: item.path)]
         random.Random(seed).shuffle(files)
         items[:] = [item for tests in files for item in tests]
+
+
+def pytest_collection_finish():
+    """Search what was imported and collected no more for garbage, as it stays."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

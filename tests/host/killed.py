@@ -11,17 +11,8 @@ import sys
 
 from ansible.module_utils.testing import patch_module_args
 
-CHANGES = (
-    "os.chmod",
-    "os.chown",
-    "os.link",
-    "os.mkdir",
-    "os.remove",
-    "os.rename",
-    "os.rmdir",
-    "os.symlink",
-    "os.truncate",
-)
+_NAMES = ("chmod", "chown", "link", "mkdir", "remove", "rename", "rmdir", "symlink", "truncate")
+CHANGES = {f"os.{name}" for name in _NAMES}
 
 
 def die_at(number):

@@ -15,6 +15,7 @@ requests.
 from __future__ import annotations
 
 import array
+import atexit
 import gc
 import json
 import os
@@ -65,6 +66,7 @@ class Server:
         )
         assert self._process.stdout
         assert self._process.stdout.readline(), "the process that imports for others has ended; its error is above"
+        atexit.register(self.close)
 
     def close(self) -> None:
         self._process.communicate()
@@ -109,7 +111,6 @@ def import_all(names: list[str]) -> None:
 
 def program(request: dict[str, Any]) -> int:
     """Run a program as a process of its own would, in this fork, and return its exit status."""
-    import atexit
     import io
     import traceback
 
