@@ -98,11 +98,9 @@ class _Object:
     def breaks(self) -> Iterator[Break]:
         for how, do in self._ways():
             whose = "container" if self.namespace else "host"
-            kind = (
-                str(self.key[0])
-                if self.key[0] != "chain"
-                else f"{'chain' if len(self.key) == 5 else 'rule'} {self.key[1]}"
-            )
+            kind = str(self.key[0])
+            if kind == "chain":
+                kind = f"{kind if len(self.key) == 5 else 'rule'} {self.key[1]}"
             yield Break(f"{whose} {kind} {how}", f"{' '.join(map(str, self.key))} {how}", do, self._in_place(how))
 
     def _in_place(self, how: str) -> bool:
@@ -148,12 +146,8 @@ class _Object:
         if value is None:
             # The ADD took a device of the host away.
             inner = self.container.wanted["ifname"]
-            yield (
-                "back",
-                partial(
-                    sh, f"ip -n {self.container.namespace} link set {inner} netns 1; ip link set {inner} name {name}"
-                ),
-            )
+            move = f"ip -n {self.container.namespace} link set {inner} netns 1"
+            yield "back", partial(sh, f"{move}; ip link set {inner} name {name}")
             return
         commands = {
             "down"

@@ -93,9 +93,8 @@ class Echo:
     def listen(self, namespace: str, port: int) -> None:
         """Serve in a namespace, given by its name or by a path."""
         path = namespace if "/" in namespace else path_of(namespace)
-        listener = visit(
-            [Netns(path)], lambda: socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        )
+        family = {"family": socket.AF_INET6, "dualstack_ipv6": True}
+        listener = visit([Netns(path)], lambda: socket.create_server(("::", port), **family))
         self._selector.register(listener[path], selectors.EVENT_READ, self._accept)
         self._waker.send(b"!")
 

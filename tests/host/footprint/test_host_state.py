@@ -290,9 +290,8 @@ def test_a_rule_that_leads_the_packets_of_a_port_elsewhere_is_reported_and_left(
     """The chain is the container's alone. The rule that it took the place of is put back."""
     site = attached("portmap")
     chain = next(word for word in sh("iptables -t nat -S").split() if word.startswith("CNI-DN-"))
-    number = next(
-        number for number, line in enumerate(sh(f"iptables -t nat -S {chain}").splitlines()) if "-j DNAT" in line
-    )
+    rules = sh(f"iptables -t nat -S {chain}").splitlines()
+    number = next(number for number, line in enumerate(rules) if "-j DNAT" in line)
     rule = "-p tcp -m tcp --dport 18080 -j DNAT --to-destination 10.88.0.99:80"
     sh(f"iptables -t nat -R {chain} {number} {rule}")
     for _time in range(2):

@@ -86,9 +86,8 @@ def test_what_is_put_back_costs_no_connection(new_site, kind):
     chain = CHAIN_OF.get(kind, "bridge-dual-masq")
     site = new_site(chain, CHAINS[chain].generations[-1])
     connected(site)
-    breaks = {
-        one.kind: one for one in damage.breaks(site.containers[0]) if one.in_place and one.what.split()[0] == kind
-    }
+    every = [one for one in damage.breaks(site.containers[0]) if one.in_place]
+    breaks = {one.kind: one for one in every if one.what.split()[0] == kind}
     assert breaks
     for one in breaks.values():
         one.do()

@@ -14,7 +14,7 @@ from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
-from ..kernel.objects import CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_ways
+from ..kernel.objects import CONF4, CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_ways
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import Lease, read_leases
 from ..netlink import MAIN_TABLE, UNICAST
@@ -40,6 +40,8 @@ RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
 """What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
 FORWARDING = dict(zip(OF_INTERFACES, ("ipv4/ip_forward", "ipv6/conf/all/forwarding")))
 """The global switches of forwarding, which also set what each interface does."""
+# What keeps an address of the host from serving containers, of IPv4 and IPv6: a sysctl of its interface, and the value.
+_OFF = ((CONF4, "forwarding", 0), (CONF6, "disable_ipv6", 1))
 _MTU_WITHOUT_PORTS = 1500
 # The place of the protocol in the header of a route, and RTA_GATEWAY.
 _PROTOCOL, _GATEWAY = 5, 5
@@ -92,10 +94,8 @@ class Reading:
                     rules.remove(str(key[-1]))
 
     def _in_firewall(self, key: ObjectKey) -> Any:
-        if self.chains is None:
-            return None
         place = key if len(key) == CHAIN_KEY_LENGTH or key[0] == TABLE else key[:-1]
-        chain = self.chains.chains.get(place)
+        chain = self.chains.chains.get(place) if self.chains is not None else None
         if chain is None:
             return None
         if place == key:
@@ -142,12 +142,9 @@ def unread(reading: Reading, key: ObjectKey) -> str:
 def other_end(host: State, inside: State, ifname: str) -> str:
     """Return the name of the host's end of a container's veth, "" if there is none."""
     mine = inside.get(("link", ifname))
-    if mine is None or not mine.peer[1]:
-        return ""
-    for key, link in host.items():
-        if key[0] == "link" and link.value["kind"] == "veth" and link.ifindex == mine.peer[0]:
-            return str(key[1]) if link.peer[0] == mine.ifindex else ""
-    return ""
+    pair = (mine.peer[0], mine.ifindex) if mine is not None and mine.peer[1] else None
+    veths = ((key[1], link) for key, link in host.items() if key[0] == "link" and link.value["kind"] == "veth")
+    return next((str(name) for name, link in veths if (link.ifindex, link.peer[0]) == pair), "")
 
 
 def sysctls_of(keys: Iterable[ObjectKey]) -> List[str]:
@@ -319,7 +316,8 @@ def _added_rules(reading: Reading, footprint: Footprint) -> Iterator[Difference]
 def _harmful(reading: Reading, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
     """Yield addresses with a recorded subnet that the interface did not have, and routes better than a default.
 
-    On the host, an address that brings no subnet along, such as keepalived's, does no harm, and IPv6 may be off.
+    On the host, an address that brings no subnet along, such as keepalived's, does no harm. IPv6 may be off there, or
+    forwarding of an interface alone, which a rehearsal does not show of a bridge. That of IPv6 is global.
     """
     mine: Dict[str, List[Tuple[str, int]]] = {}
     # Family -> metric and gateway.
@@ -329,9 +327,11 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
             continue
         if key[0] == "addr":
             mine.setdefault(str(key[1]), []).append((str(key[2]), int(key[3])))
-            off = (CONF6, str(key[1]), "disable_ipv6")
-            if space == HOST and ":" in str(key) and off not in objects and reading.value(HOST, off) == 1:
-                yield Difference(HOST, off, 0, 1, True)
+            kind, name, off = _OFF[":" in str(key[2])]
+            sysctl = (kind, str(key[1]), name)
+            counts = kind == CONF6 or reading.value(HOST, (GLOBAL, FORWARDING[kind])) == "1"
+            if space == HOST and counts and sysctl not in objects and reading.value(HOST, sysctl) == off:
+                yield Difference(HOST, sysctl, 1 - off, off, True)
         elif key[0] == "route" and key[2] == MAIN_TABLE and key[3] == "default/0" and key[6] == UNICAST:
             metric = int(key[5])
             best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))
