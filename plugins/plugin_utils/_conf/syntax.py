@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
-from ...module_utils._host.binaries.types import delegates_of, inner_plugins
+from ...module_utils._host.binaries.types import delegates_of, inner_plugins, why_no_type
 from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
@@ -151,28 +151,25 @@ def _plugins_findings(data: dict[str, Any]) -> Iterator[Fault]:
 
 
 def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
-    key, name = member(plugin, "type")
+    _key, name = member(plugin, "type")
     if name is None or name == "":
         text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another name'
         yield Fault(ERROR, "no_type", text, place)
         return
-    yield from _binary_name(name, (*place, key))
-    key, ipam = member(plugin, "ipam")
-    if isinstance(ipam, dict):
-        inner, name = member(ipam, "type")
-        if name not in (None, ""):
-            yield from _binary_name(name, (*place, key, inner))
+    yield from _binary_names(plugin, place)
 
 
-def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Fault]:
-    if not isinstance(name, str):
-        yield Fault(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", place)
-    elif "/" in name or "\0" in name or name in (".", ".."):
-        base = name.rsplit("/", 1)[-1]
-        text = f"the type {json.dumps(name)} is refused: it must be the name of a binary, not a path"
-        if base not in ("", ".", ".."):
-            text += f'; write "{base}", and let the runtime search its directory'
-        yield Fault(ERROR, "bad_type", text, place)
+def _binary_names(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
+    """Yield what is wrong with the types of a plugin, and of those that it executes."""
+    key, name = member(plugin, "type")
+    if name not in (None, "") and not isinstance(name, str):
+        yield Fault(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", (*place, key))
+    elif name and why_no_type(name)[0]:
+        yield Fault(ERROR, "bad_type", "; ".join(why_no_type(name)), (*place, key))
+    for part in ("ipam", "delegate"):
+        key, inner = member(plugin, part)
+        if isinstance(inner, dict):
+            yield from _binary_names(inner, (*place, key))
 
 
 def _template_findings(data: dict[str, Any]) -> Iterator[Fault]:

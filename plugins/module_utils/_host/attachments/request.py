@@ -376,7 +376,7 @@ class Networks:
     def test_plugins(self, config: NetworkConfigList) -> None:
         """Test that every plugin of the network is installed and supports its version.
 
-        Raises HostError ``bad_config``, ``unsupported_by_plugin`` or what Binaries.ask raises.
+        Raises HostError ``unsupported_by_plugin`` or what Binaries.ask raises.
         """
         key = config.expanded_bytes()
         if key not in self._tested:
@@ -391,17 +391,9 @@ class Networks:
 
     def _test(self, config: NetworkConfigList) -> None:
         # Imported late: what stays attached is tested by its CHECK.
-        from ..binaries.types import named_plugins
         from ..binaries.usable import Binaries, check_chain
 
         chain = [("", f"/plugins/{index}", plugin.network) for index, plugin in enumerate(config.plugins)]
-        for pointer, name in (named for _file, place, plugin in chain for named in named_plugins(plugin, place)):
-            if "/" in name:
-                raise HostError(
-                    f"network {config.name}: {pointer} names the plugin {name!r}, which contains '/'; a type is the "
-                    "plain name of a file in bin_dirs",
-                    code="bad_config",
-                )
         if self._binaries is None:
             self._binaries = Binaries(self._bin_dirs, self._view)
         problems = check_chain(self._binaries, config.name, config.cni_version, chain, tolerate_missing=False)

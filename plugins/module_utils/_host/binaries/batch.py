@@ -211,9 +211,8 @@ def _set_attributes(directory: Directory, change: PluginChange) -> None:
     fd = os.open(change.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory.fd)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise HostError(
-                f"{directory.join(change.name)} is no longer a regular file; run again", code="host_changed"
-            )
+            text = f"{directory.join(change.name)} is no longer a regular file; run again"
+            raise HostError(text, code="host_changed")
         attributes = _attributes(change)
         # The owner first: changing it clears set-id bits.
         os.fchown(fd, attributes.uid, attributes.gid)

@@ -103,9 +103,8 @@ def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
                     break
                 received += len(chunk)
                 if max(received, announced) > limit:
-                    raise _failed(
-                        url, f"it is larger than {limit} bytes", "use the URL of the archive, not of a page or image"
-                    )
+                    remedy = "use the URL of the archive, not of a page or image"
+                    raise _failed(url, f"it is larger than {limit} bytes", remedy)
                 target.write(chunk)
             if announced and received != announced:
                 raise _failed(url, f"it ended after {received} of {announced} bytes", "run again")

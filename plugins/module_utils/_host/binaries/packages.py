@@ -82,9 +82,8 @@ def _by_dpkg(paths: Sequence[str]) -> Dict[str, Package]:
             owners[path] = names.split(", ")[0]
     if not owners:
         return {}
-    shown = _run(
-        "dpkg-query", ["--show", "--showformat=${binary:Package} ${Version}\\n", *sorted(set(owners.values()))]
-    )
+    shown_format = "--showformat=${binary:Package} ${Version}\\n"
+    shown = _run("dpkg-query", ["--show", shown_format, *sorted(set(owners.values()))])
     versions = {line.partition(" ")[0]: line.partition(" ")[2] for line in _lines(shown)}
     # Only one of the two commands may add the architecture to the name.
     bare = {name.partition(":")[0]: version for name, version in versions.items()}

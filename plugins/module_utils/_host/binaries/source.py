@@ -26,9 +26,8 @@ def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
     """Return mode and owner for plugins, which root must be able to run. Raises as :func:`read_attributes`."""
     attributes = read_attributes(mode, owner, group)
     if not attributes.mode & 0o100:
-        raise HostError(
-            f"mode: {attributes.mode:04o} does not let the owner run the plugins; use '0755'", code="bad_mode"
-        )
+        text = f"mode: {attributes.mode:04o} does not let the owner run the plugins; use '0755'"
+        raise HostError(text, code="bad_mode")
     return attributes
 
 
@@ -37,9 +36,8 @@ def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
     if plugins is None:
         return None
     if not plugins:
-        raise HostError(
-            "plugins: the list is empty; name at least one, or leave the option out", code="bad_plugin_name"
-        )
+        text = "plugins: the list is empty; name at least one, or leave the option out"
+        raise HostError(text, code="bad_plugin_name")
     return [plugin_name(name, "plugins") for name in plugins]
 
 
@@ -182,9 +180,8 @@ def _with_source(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: 
             return work(desired)
         except ContentMissing as missing:
             if source.told["last"]:
-                raise HostError(
-                    f"the files in {bin_dir} have changed during this run ({missing}); run again", code="host_changed"
-                ) from missing
+                text = f"the files in {bin_dir} have changed during this run ({missing}); run again"
+                raise HostError(text, code="host_changed") from missing
     if ask or not params["remote_src"]:
         raise SourceNeeded(source.need(Store(bin_dir, manifest)))
     return work(source.read_here())

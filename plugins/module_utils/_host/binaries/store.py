@@ -65,9 +65,8 @@ def select(
         if set(members) <= left_out:
             named = ", ".join(sorted(left_out))
             hint = f" (scripts are installed only if 'plugins' names them: {named})" if named else ""
-            raise HostError(
-                f"{where} has no ELF file in its root, so there is no plugin to install{hint}", code="missing_member"
-            )
+            text = f"{where} has no ELF file in its root, so there is no plugin to install{hint}"
+            raise HostError(text, code="missing_member")
         return {name: member for name, member in members.items() if name not in left_out}
     available = ", ".join(sorted(members)) or "none"
     missing = [name for name in plugins if name not in members]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, Tuple
 
 from ..kinds import delegate_of, member_of, object_of, text_of
@@ -31,6 +32,15 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
         # For flannel's defaults, the pointer names the place to write to change them.
         named.extend(named_plugins(delegate, pointer + "/delegate"))
     return named
+
+
+def why_no_type(name: str) -> Tuple[str, str]:
+    """Return why no plugin can have the type *name*, and what to write; "" if one can. libcni refuses a path."""
+    base = name.rpartition("/")[2]
+    if base == name and "\0" not in name and name not in (".", ".."):
+        return "", ""
+    remedy = f'write "{base}", and let the runtime search its directory' if base.strip(".") else "write its name"
+    return f"the type {json.dumps(name)} is refused: it must be the name of a binary, not a path", remedy
 
 
 def delegates_of(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, Dict[str, Any]]]:

@@ -14,7 +14,7 @@ from ..manifest import digest_of, identity, is_settled
 from ..paths import names_in
 from ..problems import ERROR, WARNING, Finding
 from ..trust import check_plugin
-from .types import named_plugins
+from .types import named_plugins, why_no_type
 
 # A plugin answers VERSION in a few milliseconds; the timeout only ends one that hangs.
 _TIMEOUT = 15.0
@@ -37,7 +37,7 @@ class Binaries:
     def ask(self, name: str) -> Tuple[str, List[str]]:
         """Return the path of plugin *name* and the spec versions that it supports.
 
-        Raises HostError ``missing_plugin``, ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
+        Raises HostError ``bad_type``, ``missing_plugin``, ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
         """
         path = self._path(name)
         if self._view.changes_binary(path):
@@ -74,10 +74,8 @@ class Binaries:
         except HostError as error:
             if not self._will_be_replaced(path, error):
                 raise
-            text = (
-                f"{path} is not the file that cni_plugins installed ({error.msg}); run cni_plugins again to replace it"
-            )
-            raise HostError(text, code="missing_plugin") from error
+            text = f"{path} is not the file that cni_plugins installed ({error.msg})"
+            raise HostError(f"{text}; run cni_plugins again to replace it", code="missing_plugin") from error
 
     def _path(self, name: str) -> str:
         if name in self._missing:
@@ -85,11 +83,13 @@ class Binaries:
         path = self._view.plugin_path(name, self.bin_dirs)
         if path:
             return path
-        self._missing[name] = HostError(
-            f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
-            "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
-            code="missing_plugin",
-        )
+        what, remedy = why_no_type(name)
+        code = "bad_type" if what else "missing_plugin"
+        if not what:
+            what = f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}"
+            meant = _meant(name, self.bin_dirs)
+            remedy = f"{meant}install it (podwire.cni.cni_plugins), or add its directory to bin_dirs"
+        self._missing[name] = HostError(f"{what}; {remedy}", code=code)
         raise self._missing[name]
 
     def _will_be_replaced(self, path: str, error: HostError) -> bool:
@@ -208,6 +208,5 @@ def highest_common(answers: Any) -> Optional[str]:
 def _advice(best: Optional[str]) -> str:
     if best is None:
         return "its plugins have no version in common: install releases that belong together"
-    return (
-        f'write "cniVersion": "{best}", the highest that all plugins of this conflist support, or install newer plugins'
-    )
+    highest = f'"cniVersion": "{best}", the highest that all plugins of this conflist support'
+    return f"write {highest}, or install newer plugins"

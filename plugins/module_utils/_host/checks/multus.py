@@ -201,9 +201,8 @@ def _dead_links(daemon: Process, plugin: Dict[str, Any], binaries: Binaries) -> 
     # Those that the host does not have either are missing for everybody.
     lost = sorted((name for name in dead if found_plugin(name, binaries.bin_dirs)), key=lambda name: name not in used)
     if lost:
-        text = (
-            f"the daemon of Multus does not find the plugins {', '.join(lost)}: they are links that lead nowhere there"
-        )
+        lost_names = ", ".join(lost)
+        text = f"the daemon of Multus does not find the plugins {lost_names}: they are links that lead nowhere there"
         place, target = os.path.join(directory, lost[0]), dead[lost[0]]
         evidence = f"{place} is a link to {target}, which exists on this host, but not for its process {daemon.pid}"
         folder = os.path.dirname(found_plugin(lost[0], binaries.bin_dirs))

@@ -49,9 +49,8 @@ def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Find
     written = object_of(plugin, "runtimeconfig")
     ports = capabilities.get("portMappings") is True or member_of(written, "portmappings")
     if kind == "portmap" and not ports:
-        what = (
-            "portmap never gets port mappings, because runtimes pass them only to plugins that declare the capability"
-        )
+        why = "runtimes pass them only to plugins that declare the capability"
+        what = f"portmap never gets port mappings, because {why}"
         remedy = 'write "capabilities": {"portMappings": true}'
         yield _at(view.level(file), "capability_missing", what, remedy, placed)
     limits = [plugin, object_of(written, "bandwidth")]

@@ -8,6 +8,7 @@ import stat
 import struct
 from typing import Iterator, Optional, Sequence
 
+from ..binaries.types import why_no_type
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..problems import WARNING, Finding, obstacle
@@ -64,6 +65,9 @@ def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
 
 def why_not_there(name: str, bin_dirs: Sequence[str], other_dirs: Sequence[str]) -> Finding:
     """Return the obstacle of a plugin that is in none of *bin_dirs*; *other_dirs* are where else it may be."""
+    what, remedy = why_no_type(name)
+    if what:
+        return obstacle("bad_type", what, f"a runtime looks for it in {', '.join(bin_dirs)} by its name", remedy)
     searched = ", ".join(bin_dirs) or "no directory"
     message = f"the plugin {name!r} is not in {searched}"
     for directory in bin_dirs:
@@ -97,18 +101,16 @@ def why_not_executed(path: str) -> Optional[Finding]:
     if mount.f_flag & os.ST_NOEXEC:
         point = mount_point(path)
         text = f"the kernel executes no plugin in {os.path.dirname(path)}"
-        return obstacle(
-            "noexec_mount", text, f"the mount {point} has the option noexec", f"mount -o remount,exec {point}"
-        )
+        evidence = f"the mount {point} has the option noexec"
+        return obstacle("noexec_mount", text, evidence, f"mount -o remount,exec {point}")
     if machine is None and not head.startswith(b"#!"):
         text = f"{path} is not a program"
         return obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
     native = host_machine()
     if machine is not None and machine != native and machine not in _ALSO.get(native, ()):
         text = f"{path} is built for another machine"
-        return obstacle(
-            "wrong_machine", text, f"it is for {machine}, and this host is {native}", f"install it for {native}"
-        )
+        evidence = f"it is for {machine}, and this host is {native}"
+        return obstacle("wrong_machine", text, evidence, f"install it for {native}")
     loader = _loader(head) if machine is not None else _shebang(head)
     if loader and not os.path.exists(loader):
         text = f"{path} needs the program {loader} to start, which does not exist"
@@ -162,6 +164,5 @@ def _denied(path: str) -> Optional[Finding]:
     if kind not in _UNLABELLED:
         return None
     text = f"SELinux probably does not let a runtime execute {path}"
-    return obstacle(
-        "selinux_label", text, f"SELinux enforces, and the label of the file is {label}", f"restorecon {path}"
-    )
+    evidence = f"SELinux enforces, and the label of the file is {label}"
+    return obstacle("selinux_label", text, evidence, f"restorecon {path}")

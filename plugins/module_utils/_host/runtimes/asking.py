@@ -146,9 +146,8 @@ def status_of(
     *path* is the network's file, which only root may be able to change. *binaries* are those that the runtime finds.
     """
     if not is_at_least(cni_version, _FIRST):
-        return PluginsStatus(
-            UNKNOWN, None, f"its cniVersion is {cni_version or '0.1.0'}, and STATUS is new in {_FIRST}"
-        )
+        text = f"its cniVersion is {cni_version or '0.1.0'}, and STATUS is new in {_FIRST}"
+        return PluginsStatus(UNKNOWN, None, text)
     refused = untrusted(paths_of(os.path.dirname(path), path, network))
     if refused:
         return PluginsStatus(UNKNOWN, None, refused[0].what)

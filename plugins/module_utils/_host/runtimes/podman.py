@@ -123,9 +123,8 @@ class Podman(Runtime):
         except (ValueError, LookupError, TypeError) as error:
             raise HostError(f"{program} network inspect does not print its networks", code="not_answered") from error
         if not missing and set(names) - set(known):
-            raise HostError(
-                f"{program} network inspect prints other networks than it was asked for", code="not_answered"
-            )
+            text = f"{program} network inspect prints other networks than it was asked for"
+            raise HostError(text, code="not_answered")
         why = done.stderr.strip()[:500] if missing else ""
         return CriStatus(not missing, why, [name for name in names if name in known])
 

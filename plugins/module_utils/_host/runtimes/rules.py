@@ -27,6 +27,8 @@ _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST = "error parsing configuration list: "
 # All releases load a text without any of these in the same way.
 _MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugins", b"valid-attachments", b"\\u")
+# Codes of a plugin that a runtime does not find.
+_ABSENT = ("missing_plugin", "bad_type")
 
 Ask = Callable[[str], Sequence[str]]
 """Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
@@ -138,7 +140,7 @@ class _Judge:
             try:
                 self.ask(kind)
             except HostError as error:
-                if error.code == "missing_plugin":
+                if error.code in _ABSENT:
                     yield kind
 
     def _counts_once(self) -> bool:
@@ -168,7 +170,7 @@ class _Judge:
         try:
             versions = self.ask(kind)
         except HostError as error:
-            if error.code == "missing_plugin":
+            if error.code in _ABSENT:
                 return self._nowhere(kind)
             if error.code == "plugin_failed":
                 return f"the plugin {kind} does not answer VERSION"

@@ -82,6 +82,7 @@ def test_pointers_of_a_single_plugin_are_those_of_the_input():
         ({"plugins": [{"type": "../bridge"}]}, ("error", "bad_type", "/plugins/0/type")),
         ({"plugins": [{"Type": "/opt/cni/bin/bridge"}]}, ("error", "bad_type", "/plugins/0/Type")),
         ({"plugins": [{"type": "a", "ipam": {"type": "x/y"}}]}, ("error", "bad_type", "/plugins/0/ipam/type")),
+        ({"plugins": [{"type": "a", "delegate": {"type": "/b"}}]}, ("error", "bad_type", "/plugins/0/delegate/type")),
         ({"plugins": [{"type": "a", "ipam": []}]}, ("error", "refused_by_libcni", "")),
         ({"plugins": [{"type": "a", "capabilities": {"mac": 1}}]}, ("error", "refused_by_libcni", "")),
         ({"plugins": [{"type": "a", "x": ["{{ y }}"]}]}, ("warning", "template", "/plugins/0/x/0")),

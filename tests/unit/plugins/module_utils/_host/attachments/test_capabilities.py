@@ -89,9 +89,8 @@ def test_two_networks_of_a_container_may_map_a_port_to_the_same_place(attach_hos
     attach_host.network("second")
     again = mapped(port(), network="second", ifname="eth1")
     assert codes(attach_host.check(mapped(port()), again)) == []
-    assert codes(attach_host.check(mapped(port()), mapped(port(to=81), network="second", ifname="eth1"))) == [
-        "host_port_twice"
-    ]
+    second = mapped(port(to=81), network="second", ifname="eth1")
+    assert codes(attach_host.check(mapped(port()), second)) == ["host_port_twice"]
 
 
 def test_one_host_port_twice_between_attachments_of_a_host_is_a_warning(attach_host):

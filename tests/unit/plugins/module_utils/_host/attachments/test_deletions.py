@@ -150,9 +150,8 @@ def test_the_cache_entry_and_the_record_are_removed(verbs, tmp_path):
 
 
 def test_every_plugin_runs_and_errors_of_del_are_returned(verbs, plugins):
-    assert (
-        remove(verbs, attached("main", "broken", "missing", "meta")) == "there is no missing; plugin broken: it is busy"
-    )
+    removed = remove(verbs, attached("main", "broken", "missing", "meta"))
+    assert removed == "there is no missing; plugin broken: it is busy"
     assert plugins.ran == ["/bin/meta", "/bin/broken", "/bin/main"]
 
 
@@ -192,9 +191,8 @@ def test_rules_are_removed_only_where_a_plugin_makes_some(verbs, firewall):
 def test_rules_that_another_interface_shares_stay(verbs, firewall):
     add_entry(verbs)
     add_entry(verbs, KEY._replace(ifname="eth1"))
-    assert remove(verbs, attached("portmap")) == (
-        "its firewall rules were kept, because another interface of the container shares their chains"
-    )
+    why = "another interface of the container shares their chains"
+    assert remove(verbs, attached("portmap")) == f"its firewall rules were kept, because {why}"
     assert firewall.readings == 0
 
 

@@ -201,10 +201,3 @@ def test_a_missing_plugin_is_the_last_problem(tmp_path, monkeypatch):
     wanted = {"type": "missing"}, {"type": "bridge"}
     assert code_of(tmp_path, monkeypatch, binaries, *wanted) == "unsupported_by_plugin"
     assert code_of(tmp_path, monkeypatch, binaries, {"type": "missing"}, {"type": "tuning"}) == "missing_plugin"
-
-
-def test_a_type_is_no_path(tmp_path, monkeypatch):
-    binaries = Binaries(bridge=["1.0.0"])
-    plugin = {"type": "bridge", "ipam": {"type": "../ipam"}}
-    assert code_of(tmp_path, monkeypatch, binaries, plugin) == "bad_config"
-    assert binaries.asked == []

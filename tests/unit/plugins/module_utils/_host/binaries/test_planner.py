@@ -256,9 +256,8 @@ def test_a_foreign_file_that_came_after_the_removal_is_not_restored_over(plugin_
     plugin_host.put("bridge", ELF + b"another")
     assert not plugin_host.restored("bridge").changed
     assert plugin_host.apply(plugin_host.present(NEW))["bridge"] == "replaced"
-    assert plugin_host.manifest().has_kept(sha(ELF + b"foreign")) and plugin_host.manifest().has_kept(
-        sha(ELF + b"another")
-    )
+    assert plugin_host.manifest().has_kept(sha(ELF + b"foreign"))
+    assert plugin_host.manifest().has_kept(sha(ELF + b"another"))
 
 
 def network(plugin_host, plugin):
@@ -275,9 +274,8 @@ def test_a_plugin_in_use_is_removed_only_with_force_and_that_is_disruptive(plugi
     with pytest.raises(HostError) as caught:
         plan("bridge", "ptp")
     assert caught.value.code == "plugin_in_use"
-    assert caught.value.facts["users"] == [
-        {"name": "bridge", "users": ["the network 'apps' in %s/10-apps.conflist" % plugin_host.conf_dir]}
-    ]
+    users = [f"the network 'apps' in {plugin_host.conf_dir}/10-apps.conflist"]
+    assert caught.value.facts["users"] == [{"name": "bridge", "users": users}]
     assert [step["class"] for step in plan("bridge", "ptp", force=True).actions()] == ["disruptive", "safe"]
     assert plugin_host.files() == OLD
 

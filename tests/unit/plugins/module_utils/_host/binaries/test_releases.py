@@ -62,9 +62,8 @@ def test_the_previous_file_may_be_older(plugin_host):
     assert steps(plan) == [("restore", DISRUPTIVE, "the previous file is wanted; 1.9.1 to 1.1.1, a downgrade")]
     plugin_host.apply(plan)
     # Nothing is left of the upgrade.
-    assert steps(plugin_host.present(plugins("0.9.1"), release="0.9.1")) == [
-        ("replace", DISRUPTIVE, "1.1.1 to 0.9.1, a downgrade")
-    ]
+    planned = steps(plugin_host.present(plugins("0.9.1"), release="0.9.1"))
+    assert planned == [("replace", DISRUPTIVE, "1.1.1 to 0.9.1, a downgrade")]
 
 
 def test_without_releases_the_versions_of_the_specification_tell(plugin_host):
@@ -93,9 +92,8 @@ def test_what_is_agreed_is_said_until_the_inventory_agrees(plugin_host):
     assert steps(plugin_host.present(plugins("1.10.0"), release="1.10.0")) == [("replace", SAFE, "1.9.1 to 1.10.0")]
     # Whoever takes it back all the same has agreed on that.
     assert install(plugin_host, "1.1.1") == agreed
-    assert steps(plugin_host.present(plugins("0.9.1"), release="0.9.1")) == [
-        ("replace", DISRUPTIVE, "1.1.1 to 0.9.1, a downgrade")
-    ]
+    planned = steps(plugin_host.present(plugins("0.9.1"), release="0.9.1"))
+    assert planned == [("replace", DISRUPTIVE, "1.1.1 to 0.9.1, a downgrade")]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +121,8 @@ def test_what_the_upgrade_has_replaced_comes_back_only_if_it_may_even_if_it_is_n
     plugin_host.apply(plugin_host.present(newer, release=release))
     plugin_host.apply(plugin_host.present({"bridge": ELF + b"old bridge"}, by="upgrade"))
     says = f"says {release}" if release else "has another one"
-    assert steps(plugin_host.present(newer, release=release)) == [
-        ("replace", DISRUPTIVE, f"upgraded by upgrade; the inventory {says}")
-    ]
+    planned = steps(plugin_host.present(newer, release=release))
+    assert planned == [("replace", DISRUPTIVE, f"upgraded by upgrade; the inventory {says}")]
 
 
 def test_what_is_installed_comes_back_without_a_question_and_another_file_does_not(plugin_host):
@@ -144,9 +141,8 @@ def test_what_is_installed_comes_back_without_a_question_and_another_file_does_n
 def test_what_another_program_has_replaced_since_is_not_agreed(plugin_host):
     install(plugin_host, "1.9.1", by="upgrade")
     plugin_host.put("bridge", plugins("1.10.0")["bridge"])
-    assert steps(plugin_host.present(plugins("1.1.1"), release="1.1.1")) == [
-        ("replace", DISRUPTIVE, "1.10.0 to 1.1.1, a downgrade")
-    ]
+    planned = steps(plugin_host.present(plugins("1.1.1"), release="1.1.1"))
+    assert planned == [("replace", DISRUPTIVE, "1.10.0 to 1.1.1, a downgrade")]
 
 
 def test_the_desired_release_of_a_directory_is_asked(plugin_host, tmp_path):

@@ -112,6 +112,13 @@ def test_a_missing_plugin_is_an_error_in_a_run_and_a_warning_in_check_mode(plugi
     assert (entry.level, entry.code) == ("warning", "missing_plugin")
 
 
+@pytest.mark.parametrize("name", ["../old", "/opt/cni/bin/old", "bin/old"])
+def test_a_type_is_no_path(plugins, name):
+    (entry,) = check(plugins[2](), "1.0.0", name, tolerate=True)
+    assert (entry.level, entry.code) == ("error", "bad_type")
+    assert 'write "old"' in entry.message
+
+
 def test_a_plugin_that_does_not_answer_is_an_error_in_both_modes(plugins):
     for tolerate in (False, True):
         (entry,) = check(plugins[2](), "1.0.0", "hangs", tolerate=tolerate)

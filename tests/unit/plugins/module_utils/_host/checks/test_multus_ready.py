@@ -28,9 +28,8 @@ def codes(tmp_path):
         (tmp_path / "bin" / name).write_text("")
 
     def run(**keys):
-        keys = {
-            key: value.replace("@", str(tmp_path)) if isinstance(value, str) else value for key, value in keys.items()
-        }
+        texts = {key: value for key, value in keys.items() if isinstance(value, str)}
+        keys.update({key: text.replace("@", str(tmp_path)) for key, text in texts.items()})
         binaries = Binaries([str(tmp_path / "bin")], HostView())
         return [one.code for one in multus_obstacles({"type": "multus", **keys}, binaries)]
 
@@ -44,6 +43,7 @@ def codes(tmp_path):
         ({"delegates": [PODS], "readinessindicatorfile": "@/gone"}, ["no_readiness_file"]),
         ({"delegates": [{**PODS, "plugins": [{"type": "nosuch"}]}]}, ["missing_plugin"]),
         ({"delegates": [{"name": "pods", "type": "nosuch", "ipam": {"type": "host-local"}}]}, ["missing_plugin"]),
+        ({"delegates": [{"name": "pods", "type": "bin/bridge"}]}, ["bad_type"]),
         ({"clusterNetwork": "@/there", "kubeconfig": "/k"}, []),
         ({"clusterNetwork": "@/gone", "kubeconfig": "/k"}, ["no_cluster_network"]),
         ({"clusterNetwork": "pods"}, ["no_kubeconfig"]),
@@ -92,9 +92,8 @@ class Daemon:
             path.parent.mkdir(parents=True)
             path.write_text(config if isinstance(config, str) else json.dumps(config))
         places = {"opt/cni/bin": self.bins, "host/run": self.sockets, **mounts}
-        binds = "".join(
-            f"mkdir -p {self.root}/{at}; mount --rbind {what} {self.root}/{at}; " for at, what in places.items()
-        )
+        inside = {f"{self.root}/{at}": what for at, what in places.items()}
+        binds = "".join(f"mkdir -p {at}; mount --rbind {what} {at}; " for at, what in inside.items())
         script = f"{binds} exec chroot {self.root} /multus-daemon 600"
         self.process = subprocess.Popen(["unshare", "--mount", "bash", "-ec", script])
         deadline = time.monotonic() + 30

@@ -108,9 +108,8 @@ def conflist(name, kind="bridge"):
 
 
 def test_networks_are_chosen_by_name_and_end_at_a_broken_file(fake_host, tmp_path):
-    found = verdict(
-        tmp_path, {"00_a.conflist": conflist("a"), "05_b.conflist": "b", "10_c.conflist": conflist("c")}, ["a", "c"]
-    )
+    files = {"00_a.conflist": conflist("a"), "05_b.conflist": "b", "10_c.conflist": conflist("c")}
+    found = verdict(tmp_path, files, ["a", "c"])
     assert [network.name for network in found.networks] == ["a"]
     assert found.reason == "it has no default network; available by name: 'a'"
     assert "05_b.conflist" in found.notes[0]

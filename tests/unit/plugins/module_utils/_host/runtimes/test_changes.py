@@ -58,9 +58,8 @@ def test_the_first_generation_is_changed_in_place(configured, name):
 
 
 def test_the_file_whose_settings_count_is_changed(configured, tmp_path):
-    runtime = configured(
-        "containerd-1.7", f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n'
-    )
+    settings = f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n'
+    runtime = configured("containerd-1.7", settings)
     (tmp_path / "a.imp").write_text(f'imports = ["c"]\n[plugins."{CRI}"]\nsandbox_image = "x"\n')
     (tmp_path / "b.imp").write_text("[plugins.other]\nx = 1\n")
     assert list(apply_and_take_back(runtime, WANTED)) == ["a.imp"]

@@ -79,9 +79,9 @@ def test_the_networks_that_are_loaded_are_told_in_order(serve):
 
 def test_why_nothing_is_loaded_is_told_in_its_own_words(serve):
     reply = answer(False, "not ready", {"cniconfig": "null", "lastCNILoadStatus": "cni config load failed: x"})
-    assert cri.cri_status(serve(frame(DATA, 1, message(reply)))) == cri.CriStatus(
-        False, "cni config load failed: x", [], [], {"default": "cni config load failed: x"}
-    )
+    failed = "cni config load failed: x"
+    status = cri.cri_status(serve(frame(DATA, 1, message(reply))))
+    assert status == cri.CriStatus(False, failed, [], [], {"default": failed})
 
 
 def test_the_words_of_a_plugin_that_is_not_ready_are_not_replaced_by_a_load_without_an_error(serve):
@@ -124,9 +124,8 @@ def test_a_socket_of_another_user_is_not_asked(serve, tmp_path):
 
 
 def test_a_runtime_that_tells_only_whether_it_is_ready(serve):
-    assert cri.cri_status(serve(frame(DATA, 1, message(answer(False, "no file"))))) == cri.CriStatus(
-        False, "no file", None
-    )
+    status = cri.cri_status(serve(frame(DATA, 1, message(answer(False, "no file")))))
+    assert status == cri.CriStatus(False, "no file", None)
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,8 @@ def podman(fake_host, version="4.3.1"):
 
 
 def test_podman_4_uses_cni_if_told_so(fake_host):
-    fake_host.put(
-        "/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/usr/lib/cni"]\n'
-    )
+    settings = '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/usr/lib/cni"]\n'
+    fake_host.put("/etc/containers/containers.conf", settings)
     fake_host.put(
         "/etc/containers/containers.conf.d/50.conf",
         '[network]\nnetwork_config_dir = "/n"\ndefault_network = "d"\ndefault_subnet = "fd00::/64"\n',
@@ -171,9 +170,8 @@ def test_nomads_client_has_two_ways(fake_host):
     fake_host.programs = ["nomad"]
     assert nomad(fake_host) == []
     fake_host.prints = {"version": "Nomad v1.10.0\nBuildDate 2025-04-09"}
-    fake_host.put(
-        "/etc/nomad.d/nomad.hcl", 'client {\n  enabled = true\n  cni_path = "/a:/b/"\n  cni_config_dir = "/c"\n}\n'
-    )
+    settings = 'client {\n  enabled = true\n  cni_path = "/a:/b/"\n  cni_config_dir = "/c"\n}\n'
+    fake_host.put("/etc/nomad.d/nomad.hcl", settings)
     named, bridge = nomad(fake_host)
     assert (named.name, named.conf_dir, named.bin_dirs) == ("nomad", "/c", ["/a", "/b"])
     assert (bridge.name, bridge.default_network, bridge.bin_dirs) == ("nomad-bridge", "nomad", ["/a", "/b"])
@@ -264,9 +262,8 @@ def test_buildkit_reads_one_file_in_some_modes(fake_host):
     fake_host.programs = ["buildkitd"]
     runtime = others(fake_host)["buildkit"]
     assert (runtime.conf_file, runtime.conf_dir, runtime.reads) == ("/etc/buildkit/cni.json", "/etc/buildkit", True)
-    fake_host.put(
-        "/etc/buildkit/buildkitd.toml", '[worker.oci]\ncniConfigPath = "/x/y.conflist"\ncniBinaryPath = "/b"\n'
-    )
+    settings = '[worker.oci]\ncniConfigPath = "/x/y.conflist"\ncniBinaryPath = "/b"\n'
+    fake_host.put("/etc/buildkit/buildkitd.toml", settings)
     runtime = others(fake_host)["buildkit"]
     assert (runtime.conf_file, runtime.bin_dirs) == ("/x/y.conflist", ["/b"])
     text = '[worker.containerd]\nenabled = true\nnetworkMode = "host"\n[worker.oci]\nenabled = false\n'
@@ -299,9 +296,8 @@ def test_multus_is_found_where_it_has_written(fake_host):
     fake_host.put("/alone/00-multus.conflist", "{}")
     assert discover.multus([fake_host.path("/net.d"), fake_host.path("/alone")]) == []
     fake_host.put("/net.d/10-a.conf", "{}")
-    [runtime] = discover.multus(
-        [fake_host.path("/net.d"), fake_host.path("/other"), fake_host.path("/net.d"), "/nowhere"]
-    )
+    folders = [fake_host.path(name) for name in ("/net.d", "/other", "/net.d")]
+    [runtime] = discover.multus([*folders, "/nowhere"])
     assert (runtime.name, runtime.conf_dir) == ("multus", fake_host.path("/net.d"))
 
 
@@ -378,17 +374,15 @@ def test_the_programs_of_runtimes_are_run_once_for_a_view_and_what_is_planned_st
 def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(fake_host):
     fake_host.programs = ["containerd"]
     fake_host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
-    here, absent, fixed, own = discover.named_runtimes(
-        ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"], HostView()
-    )
+    names = ["containerd", "crio", "ctr", "nomad-bridge"]
+    here, absent, fixed, own = discover.named_runtimes(names, "/srv/net.d", ["/srv/bin"], HostView())
     assert (here.name, here.conf_dir, here.evidence) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
     assert (absent.conf_dir, absent.bin_dirs, absent.evidence) == ("/srv/net.d", ["/srv/bin"], "")
     assert "it is assumed to read /srv/net.d" in absent.notes[0]
     assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
     assert "default" in fixed.notes[0]
-    assert [one.name for one in discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [], HostView())] == [
-        "containerd-1.6"
-    ]
+    (runtime,) = discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [], HostView())
+    assert runtime.name == "containerd-1.6"
 
 
 def test_containerd_that_is_not_there_is_the_newest(fake_host):

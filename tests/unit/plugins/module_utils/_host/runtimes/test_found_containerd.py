@@ -95,9 +95,8 @@ def test_a_disabled_plugin_reads_nothing(fake_host):
 def test_the_configuration_is_read_here_if_the_command_cannot_be_run(fake_host):
     fake_host.programs = ["containerd"]
     fake_host.put(CONFIG, V2)
-    fake_host.put(
-        "/etc/containerd/conf.d/10-a.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n'
-    )
+    settings = '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n'
+    fake_host.put("/etc/containerd/conf.d/10-a.toml", settings)
     fake_host.put("/etc/containerd/conf.d/20-b.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = 2\n')
     [runtime] = find(fake_host)
     # Of an unknown version; a recent one is assumed: imports are merged.
@@ -180,9 +179,8 @@ def test_a_template_is_mentioned(fake_host):
 def test_distributions_are_found_by_their_files_and_their_processes(fake_host, name):
     config = profiles.PROFILES[name].config
     relative = config[len(str(fake_host.root)) :]
-    fake_host.put(
-        relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
-    )
+    settings = 'conf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
+    fake_host.put(relative, f'[plugins."io.containerd.grpc.v1.cri".cni]\n{settings}')
     [runtime] = find(fake_host)
     assert (runtime.name, runtime.evidence, runtime.conf_dir) == (name, config, "/var/lib/x/net.d")
     fake_host.run("containerd", "-c", config)

@@ -26,9 +26,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime
 @pytest.fixture
 def conf_dir(tmp_path, monkeypatch):
     monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(str(tmp_path / "state"))))
-    monkeypatch.setattr(
-        discover, "runtimes_on_host", lambda conf_dir, view: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)]
-    )
+    found = "containerd-1.7", "1.7.24", "here"
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [Runtime(*found, conf_dir)])
     return str(tmp_path / "net.d")
 
 

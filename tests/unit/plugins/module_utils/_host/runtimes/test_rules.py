@@ -46,8 +46,8 @@ def look(tmp_path):
 
 
 def missing(plugin):
-    if plugin == "gone":
-        raise HostError("there is no plugin", code="missing_plugin")
+    if plugin in ("gone", "bin/gone"):
+        raise HostError("there is no plugin", code="bad_type" if "/" in plugin else "missing_plugin")
     if plugin == "mute":
         raise HostError("it does not answer", code="plugin_failed")
     if plugin == "script":
@@ -131,9 +131,8 @@ def test_crio_skips_what_it_cannot_load_or_run(look):
 def test_a_plugin_that_root_does_not_run_is_taken_for_one_that_works(look):
     verdict = look("crio", {"10-a.conflist": listed("a", "script")}, ask=missing)
     assert verdict.network == "a"
-    assert verdict.notes == [
-        "the plugin script of 10-a.conflist was not asked (it is no ELF file) and is assumed to work"
-    ]
+    why = "(it is no ELF file) and is assumed to work"
+    assert verdict.notes == [f"the plugin script of 10-a.conflist was not asked {why}"]
 
 
 def test_crio_without_a_usable_file(look):
@@ -193,7 +192,7 @@ def test_mesos_looks_whether_plugins_are_there_and_reads_single_plugins_only(loo
         "10-a.conflist": single("a"),
         "20-l.conflist": listed("l", "bridge"),
         "30-g.conf": json.dumps({"name": "g", "type": "gone"}),
-        "40-i.conf": json.dumps({"name": "i", "type": "bridge", "ipam": {"type": "gone"}}),
+        "40-i.conf": json.dumps({"name": "i", "type": "bridge", "ipam": {"type": "bin/gone"}}),
         "50-m.conf": json.dumps({"name": "m", "type": "mute"}),
         "60-n.conf": json.dumps({"type": "bridge"}),
         "70-a.conf": single("a"),
@@ -202,7 +201,7 @@ def test_mesos_looks_whether_plugins_are_there_and_reads_single_plugins_only(loo
     assert [network.name for network in verdict.networks] == ["a", "m"]
     assert "'type'" in verdict.left["20-l.conflist"]
     assert verdict.left["30-g.conf"] == "it is skipped: the plugin gone is not in /var/lib/mesos/cni/plugins"
-    assert verdict.left["40-i.conf"].endswith("the plugin gone is not in /var/lib/mesos/cni/plugins")
+    assert verdict.left["40-i.conf"].endswith("the plugin bin/gone is not in /var/lib/mesos/cni/plugins")
     assert verdict.left["60-n.conf"] == "it is skipped: it has no name"
     assert verdict.left["70-a.conf"] == "10-a.conflist has the network 'a' already"
 
@@ -251,7 +250,7 @@ def test_podman_reads_lists_only_and_makes_its_default(look):
 def test_podman_leaves_out_what_it_cannot_name_run_or_show(look):
     files = {
         "1.conflist": network("a b"),
-        "2.conflist": listed("b", "gone"),
+        "2.conflist": listed("b", "bin/gone"),
         "3.conflist": network("c", plugins=[dict(BRIDGE, mtu="1500")]),
     }
     verdict = look("podman", files, ask=missing)

@@ -35,9 +35,8 @@ def pairs(found):
 
 
 def test_networks_in_the_configuration(through):
-    found = through(
-        delegates=[{"name": "pods", "plugins": [{"type": "bridge"}]}, {"name": "storage", "type": "macvlan"}]
-    )
+    delegates = [{"name": "pods", "plugins": [{"type": "bridge"}]}, {"name": "storage", "type": "macvlan"}]
+    found = through(delegates=delegates)
     assert pairs(found) == [(None, "pods"), ("net1", "storage")]
     assert in_words(found) == "Multus gives every pod pods, net1: storage"
 
@@ -56,9 +55,8 @@ def test_the_plugin_of_the_collection_and_another_one(through, name, given):
 
 
 def test_the_first_file_of_a_directory(through):
-    assert pairs(through({"conf/10-pods.conflist": "pods", "conf/20-b.conflist": "b"}, clusterNetwork="@/conf")) == [
-        (None, "pods")
-    ]
+    files = {"conf/10-pods.conflist": "pods", "conf/20-b.conflist": "b"}
+    assert pairs(through(files, clusterNetwork="@/conf")) == [(None, "pods")]
 
 
 def test_a_definition_in_the_cluster_is_not_known_here(through):

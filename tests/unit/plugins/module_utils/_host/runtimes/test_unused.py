@@ -164,9 +164,8 @@ def test_a_runtime_that_uses_no_cni_or_is_not_there(unused_host, settings):
 def test_plugins_are_for_all_runtimes_if_none_reads_the_networks(unused_host):
     def codes():
         names = ("bridge", "portmap")
-        found = unused_bin_dirs(
-            unused_host.runtimes, unused_host.path("none"), names, [unused_host.path("opt")], unused_host.view
-        )
+        folders = unused_host.path("none"), names, [unused_host.path("opt")]
+        found = unused_bin_dirs(unused_host.runtimes, *folders, unused_host.view)
         return [(finding.code, finding.runtime) for finding in found]
 
     assert codes() == []
