@@ -76,10 +76,8 @@ def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
 def choose(conf_dir: str, names: Optional[Sequence[str]]) -> Tuple[List[ConfFile], List[str]]:
     """Return the files of the networks *names* (None: of all), and the *names* without a file."""
     files = network_files(conf_dir)
-    if names is None:
-        return files, []
-    chosen = [file for file in files if file.network in names]
-    return chosen, [name for name in names if name not in {file.network for file in chosen}]
+    chosen = [file for file in files if names is None or file.network in names]
+    return chosen, [name for name in names or () if name not in {file.network for file in files}]
 
 
 # Below cache_dir: a cache of its own, so that no other module takes these attachments for those of containers.

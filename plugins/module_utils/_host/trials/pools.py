@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from ..checks.plugins import mount_point
 from ..errors import HostError
 from ..leases import Lease, lease_stores, read_leases
+from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
 from ..ranges import Range, leases_in, range_of, range_sets
 from ..runtimes.asking import ANSWER
@@ -100,18 +103,31 @@ class Pools:
 
 def _unusable(store: str) -> Iterator[Finding]:
     """Yield what in a store makes every ADD fail: host-local reads all files, and writes down where it has left off."""
-    for name in sorted(os.listdir(store)) if os.path.isdir(store) else ():
+    for name in names_in(store):
         path, kept = os.path.join(store, name), name.startswith("last_reserved_ip.")
         real = Path(os.path.realpath(path))
-        # It creates what a link leads to.
-        needed = (kept or name == "lock") and (os.path.lexists(real) or not real.parent.is_dir())
-        why = "it is a FIFO, and reading it never ends" if real.is_fifo() else ""
-        if needed and not why:
-            writable = "" if not kept or os.access(real, os.W_OK) else "it is immutable, or mounted read-only"
-            why = writable if real.is_file() else "it is no file"
+        why, remedy = "it is a FIFO, and reading it never ends", f"remove {path}, which host-local then creates"
+        if not real.is_fifo():
+            # It creates what a link leads to.
+            needed = (kept or name == "lock") and (os.path.lexists(real) or not real.parent.is_dir())
+            why = "it is no file" if needed and not real.is_file() else ""
+            why, remedy = _why_locked(str(real)) if kept and needed and not why else (why, remedy)
         if why:
             text = f"host-local cannot use {path}, which every ADD of the network needs"
-            yield obstacle("state_unwritable", text, why, f"remove {path}, which host-local then creates")
+            yield obstacle("state_unwritable", text, why, remedy)
+
+
+def _why_locked(path: str) -> Tuple[str, str]:
+    """Return why a file cannot be written, and what helps; "" if it can."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+    except OSError as error:
+        point = mount_point(path)
+        read_only = f"it is mounted read-only ({point})", f"mount -o remount,rw {point}"
+        locked = "it is immutable or append-only", f"chattr -ia {path}"
+        unknown = f"it cannot be written: {error.strerror}", f"find out what denies that root writes to {path}"
+        return {errno.EROFS: read_only, errno.EPERM: locked}.get(error.errno or 0, unknown)
+    return "", ""
 
 
 def _of_stopped(lease: Lease, name: str, files: Mapping[str, str]) -> Finding:

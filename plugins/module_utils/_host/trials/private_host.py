@@ -24,6 +24,7 @@ from ...libcni.process import Child
 from ..errors import HostError
 from ..kinds import member_of, object_of, text_of
 from ..netns import apart
+from ..paths import names_in
 from ..processes import mounts
 from ..secrets import one_line
 
@@ -71,7 +72,7 @@ def why_not_apart(plugin: Mapping[str, Any]) -> str:
 def read_store(folder: str, target: str) -> Dict[str, Optional[bytes]]:
     """Return what a store of host-local has, by its path in *target*; None is a directory, b"" what cannot be read."""
     files: Dict[str, Optional[bytes]] = {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+    for name in names_in(folder):
         path, copy = os.path.join(folder, name), os.path.join(target, name)
         files[copy] = None if os.path.isdir(path) else b""
         with contextlib.suppress(OSError):

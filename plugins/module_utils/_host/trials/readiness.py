@@ -540,7 +540,8 @@ def _why_unwritable(path: str) -> Tuple[str, str]:
     while not os.path.lexists(existing) and existing != "/":
         existing = os.path.dirname(existing)
     if not os.path.isdir(existing):
-        return f"{existing} is not a directory", f"move {existing} away, so that the directory can be made"
+        what = f"a link to {os.readlink(existing)}, which is" if os.path.islink(existing) else "a file, and"
+        return f"{existing} is {what} no directory", f"move {existing} away, so that the directory can be made"
     status = os.statvfs(existing)
     if status.f_flag & os.ST_RDONLY:
         point = mount_point(existing)

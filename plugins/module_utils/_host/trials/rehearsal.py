@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...libcni import gojson
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -30,7 +30,7 @@ from ..executor import SafeExecutor
 from ..firewall.chains import FoundChains
 from ..firewall.kinds import is_in_firewalld
 from ..footprints.attribution import Attribution
-from ..footprints.footprint import Objects, Owner, key_of, objects_of, rows_of
+from ..footprints.footprint import Objects, key_of, objects_of, rows_of
 from ..footprints.object_kinds import HOST, LEASE, destination_of, rules_by_chain
 from ..footprints.recorder import (
     SWITCHES,
@@ -242,10 +242,11 @@ class Rehearsal:
         owned = owned_changes(before, after, attribution, usual)
         needed = sysctls_of_tuning(config, key.ifname)
         inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, "", (), needed))
+        chains, ours = after.chains.chains if after.chains is not None else {}, rules_by_chain(owned.values())
         answer = {
             "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
             "inside": rows_of(inside),
-            "order": [[list(place), rules] for place, rules in _order_of(after, owned)],
+            "order": [[list(place), chain.rules] for place, chain in chains.items() if place in ours],
             "result": result,
         }
         return json.dumps(answer, separators=(",", ":")).encode()
@@ -293,14 +294,6 @@ def _without_moved(inside: Objects, made: Mapping[str, Any], cached: Mapping[str
     """Leave out routes that are no longer in the cached result: Multus gives the default to another network."""
     now, then = ({route.get("dst") for route in objects_in(result.get("routes"))} for result in (cached, made))
     return {key: entry for key, entry in inside.items() if key[0] != "route" or destination_of(key) not in then - now}
-
-
-def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
-    """Yield the rules of each chain that has recorded ones."""
-    places = rules_by_chain(owned.values())
-    for place, chain in (after.chains.chains if after.chains is not None else {}).items():
-        if place in places:
-            yield place, list(chain.rules)
 
 
 # ---- the names of the host

@@ -166,9 +166,8 @@ def test_networkmanager_is_asked_once_for_all_networks(files, monkeypatch):
     asked = []
     monkeypatch.setattr(other_programs, "is_running", lambda _name: True)
     monkeypatch.setattr(other_programs, "find_command", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(
-        other_programs, "run_command", lambda *call: asked.append(call) or Done(0, b"cni0:connected", "")
-    )
+    answer = Done(0, b"cni0:connected", "")
+    monkeypatch.setattr(other_programs, "run_command", lambda *call: asked.append(call) or answer)
     programs = other_programs.OtherPrograms()
     found = [entry.code for _network in range(3) for entry in programs.obstacles_of([BRIDGE])]
     assert (found, len(asked)) == (["taken_over"] * 3, 1)
@@ -195,7 +194,6 @@ def test_firewalld_has_to_have_the_zone(files, monkeypatch):
 )
 def test_two_firewalls_are_told(monkeypatch, legacy, nft, both):
     dumps = {"iptables-legacy": legacy, "iptables-nft": nft}
-    monkeypatch.setattr(
-        other_programs, "dump_iptables", lambda backend, family: dumps[backend] if family == "ipv4" else ""
-    )
+    dump = {"ipv4": dumps}
+    monkeypatch.setattr(other_programs, "dump_iptables", lambda backend, family: dump.get(family, {}).get(backend, ""))
     assert [entry.code for entry in other_programs.two_firewalls()] == (["two_firewalls"] if both else [])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+from subprocess import run
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins as plugin_files
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import why_not_executed, why_not_there
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host, readiness
 
 
 @pytest.fixture
@@ -87,12 +88,16 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
     os.rename(plugin, tmp_path / "other")
     plugin.symlink_to("nowhere")
     assert "is a link to nowhere" in why_not_there("bridge", [str(tmp_path)], []).evidence
+    found = why_not_there(str(tmp_path / "other"), [str(tmp_path)], [])
+    assert (found.code, found.remedy) == ("bad_type", 'write "other", and let the runtime search its directory')
 
 
 def test_where_nothing_can_be_written(tmp_path):
     assert readiness._why_unwritable(str(tmp_path / "a" / "b")) == ("", "")
     (tmp_path / "file").write_text("")
-    assert readiness._why_unwritable(str(tmp_path / "file" / "b"))[0] == f"{tmp_path}/file is not a directory"
+    assert "is a file, and no directory" in readiness._why_unwritable(str(tmp_path / "file" / "b"))[0]
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "a link to nowhere, which is no directory" in readiness._why_unwritable(str(tmp_path / "link" / "b"))[0]
     assert readiness._why_unwritable("/proc/sys/net")[1]
 
 
@@ -105,3 +110,20 @@ def test_what_in_a_store_stops_host_local(tmp_path):
     findings = readiness.Pools([]).obstacles({}, str(tmp_path.parent), tmp_path.name)
     names = [os.path.basename(finding.remedy.split(",")[0]) for finding in findings]
     assert names == ["10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]
+
+
+@pytest.mark.parametrize("lock", ["chattr +i {0}", "chattr +a {0}", "mount -B {0} {0}; mount -o remount,bind,ro {0}"])
+def test_the_remedy_unlocks_a_file_of_a_store(tmp_path, lock):
+    path = tmp_path / "last_reserved_ip.0"
+    path.touch()
+    run(["sh", "-ec", lock.format(path)], check=True)
+    (finding,) = readiness.Pools([]).obstacles({}, str(tmp_path.parent), tmp_path.name)
+    run(finding.remedy.split(), check=True)
+    path.write_text("10.1.0.2")
+    run(["umount", "-q", path], check=False)
+
+
+def test_a_store_that_is_removed_meanwhile(monkeypatch):
+    monkeypatch.setattr(os.path, "isdir", lambda _path: True)
+    assert list(readiness.Pools([]).obstacles({}, "/none", "pods")) == []
+    assert private_host.read_store("/none", "") == {}
