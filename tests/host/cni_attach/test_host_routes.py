@@ -195,13 +195,11 @@ def test_ipv6_that_comes_by_arguments_is_seen_before(
 ):
     declared = {"ips": True, "ipRanges": True}
     plugin = {"type": "bridge", "bridge": "pwatwo0", "isGateway": True, "capabilities": declared, **more}
-    write_network(
-        "pwatwo", [{**plugin, "ipam": {"type": ipam, **({} if ipam == "static" else {"dataDir": str(leases)})}}]
-    )
+    store = {} if ipam == "static" else {"dataDir": str(leases)}
+    write_network("pwatwo", [{**plugin, "ipam": {"type": ipam, **store}}])
     wanted = [{**FOUR, **arguments}]
-    assert [step["class"] for step in host.run("cni_attach", attachments=wanted, check_mode=True)["actions"]] == [
-        "disruptive"
-    ]
+    (step,) = host.run("cni_attach", attachments=wanted, check_mode=True)["actions"]
+    assert step["class"] == "disruptive"
     assert host.run("cni_attach", attachments=wanted, classes=["safe"])["attachments"][0]["action"] == "left"
     assert "proto ra" in default_routes()
     host.run("cni_attach", attachments=wanted)

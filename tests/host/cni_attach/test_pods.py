@@ -167,9 +167,8 @@ def leased(look):
 @pytest.mark.parametrize("generation", ["new"], indirect=True)
 def test_a_network_that_fails_takes_back_what_was_attached_before_it(host, web, fakes, state, definitions):
     before = state()
-    definitions[2]["spec"]["config"] = json.dumps(
-        {"cniVersion": "1.0.0", "name": "pwabroken", "plugins": [{"type": "garbage"}]}
-    )
+    network = {"cniVersion": "1.0.0", "name": "pwabroken", "plugins": [{"type": "garbage"}]}
+    definitions[2]["spec"]["config"] = json.dumps(network)
     refused = host.fail("cni_attach", **web("storage,broken,mgmt"))
     actions = {row["ifname"]: row["action"] for row in refused["attachments"]}
     assert actions == {"eth0": "rolled_back", "net1": "rolled_back", "net2": "failed", "net3": "left"}

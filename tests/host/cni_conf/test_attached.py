@@ -31,9 +31,8 @@ def test_a_network_with_attachments_changes_by_force_only(host, change, refuse, 
     attach("att", "ctr1", "eth0")
     refuse("attachments_exist", [str(path), "ctr1/eth0", "force: true"], [{"name": "att", "state": "absent"}])
     refuse("attachments_exist", [str(path), "ctr1/eth0", "subnet"], [moved])
-    refuse(
-        "attachments_exist", [str(path), "ctr1/eth0", "set aside"], [network("other", version="0.4.0")], exclusive=True
-    )
+    words = [str(path), "ctr1/eth0", "set aside"]
+    refuse("attachments_exist", words, [network("other", version="0.4.0")], exclusive=True)
 
     # Its name was changed by hand, and it was used under that name.
     path.write_text(path.read_text().replace('"name": "att"', '"name": "renamed"'))

@@ -41,14 +41,12 @@ def test_a_network_that_cilium_has_renamed_stays_away_as_long_as_cilium_runs(hos
     path = conf_dir / "20-only.conflist"
     renamed = path.rename(conf_dir / "20-only.conflist.cilium_bak")
     with daemon("cilium-agent") as pid:
-        results = [
-            host.run("cni_conf", networks=ONLY, check_mode=check, diff=True) for check in (True, False, False, True)
-        ]
+        modes = (True, False, False, True)
+        results = [host.run("cni_conf", networks=ONLY, check_mode=check, diff=True) for check in modes]
         for result in results:
             assert not result["changed"]
-            assert result["actions"] == [
-                {"kind": "leave", "target": str(path), "class": "foreign", "reason": "Cilium has renamed it"}
-            ]
+            left = {"kind": "leave", "target": str(path), "class": "foreign", "reason": "Cilium has renamed it"}
+            assert result["actions"] == [left]
             assert [entry["action"] for entry in result["networks"]] == ["foreign"]
             assert {entry["level"] for entry in result["problems"]} == {"warning"}
         (found,) = results[0]["problems"]

@@ -81,9 +81,8 @@ def elsewhere(runtimes, work):
         path.parent.mkdir(exist_ok=True)
     path = work / "net.d"
     path.mkdir()
-    imported.write_text(
-        f'version = 2\n[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "{path}"\nmax_conf_num = 2\n'
-    )
+    settings = f'conf_dir = "{path}"\nmax_conf_num = 2\n'
+    imported.write_text(f'version = 2\n[plugins."io.containerd.grpc.v1.cri".cni]\n{settings}')
     dropped.write_text('[network]\ndefault_network = "pwcapps"\n')
     yield path
     main.write_text(text)

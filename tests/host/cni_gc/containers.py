@@ -73,9 +73,8 @@ def reboot(cache: Path, names: list[str]) -> None:
 
 def reservations(leases: Path) -> list[tuple[str, Path]]:
     """Return the container and the file of each reserved address."""
-    files = [
-        path for path in leases.glob("*/*") if path.name != "lock" and not path.name.startswith("last_reserved_ip")
-    ]
+    others = ("lock", "last_reserved_ip")
+    files = [path for path in leases.glob("*/*") if not path.name.startswith(others)]
     return [(path.read_bytes().partition(b"\r\n")[0].decode(), path) for path in files]
 
 

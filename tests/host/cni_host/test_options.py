@@ -136,9 +136,8 @@ def test_a_network_that_exclusive_sets_aside_keeps_its_attachments_from_nothing(
     desired["networks"]["networks"].pop()
     desired["networks"]["exclusive"] = True
     attached = desired["attachments"]["attachments"][:1]
-    _check, run = fail(
-        {"networks": "attachments_exist"}, networks=desired["networks"], attachments={"attachments": attached}
-    )
+    sections = {"networks": desired["networks"], "attachments": {"attachments": attached}}
+    _check, run = fail({"networks": "attachments_exist"}, **sections)
     assert "web/eth1" in run["msg"] and "job/eth0" in run["msg"]
     assert run["plan"] == []
 

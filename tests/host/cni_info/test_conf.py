@@ -84,9 +84,8 @@ def test_a_network_lists_the_plugins_that_its_directory_adds(conf, site):
 def test_broken_files_are_reported(conf, info, site):
     assert [name for name, row in conf.items() if row["error"]] == BROKEN
     problems = [problem for problem in info["problems"] if problem["code"] == "bad_config"]
-    assert sorted(problem["file"] for problem in problems) == sorted(
-        f"{site.conf_dir}/{name}" for name in [*BROKEN, "pwilist/20-broken.conf"]
-    )
+    files = [f"{site.conf_dir}/{name}" for name in [*BROKEN, "pwilist/20-broken.conf"]]
+    assert sorted(problem["file"] for problem in problems) == sorted(files)
     assert {problem["level"] for problem in problems} == {"error"}
     broken = conf["99-broken.conflist"]
     assert broken["config"] is None

@@ -14,6 +14,7 @@ CONF_DIR = Path("/etc/cni/net.d")
 BIN_DIR = Path("/opt/cni/bin")
 LEASES = Path("/var/lib/cni/networks")
 LOADER = b"/lib64/ld-linux-x86-64.so.2"
+NO_IPTABLES = "mount --bind /dev/null $(readlink -f $(command -v iptables))"
 IPV6_OFF = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
 
 
@@ -313,9 +314,8 @@ def ipv6_off(_host):
 
 def no_iptables(_host):
     """missing_tool"""
-    # Without a port, portmap would not call it.
-    write("10-pods.conflist", bridge(), {"type": "portmap", "capabilities": {"portMappings": True}})
-    sh("mount --bind /dev/null $(readlink -f $(command -v iptables))")
+    write("10-pods.conflist", bridge(ipMasq=True))
+    sh(NO_IPTABLES)
 
 
 def own_table(_host):
@@ -347,7 +347,7 @@ WORDS = {
     "no_network": ["is empty"],
     "full_pool": ["5 of 5 addresses"],
     "ipv6_off": ["bridge", "conf/default/disable_ipv6 is 1"],
-    "no_iptables": ["portmap", "iptables"],
+    "no_iptables": ["bridge", "iptables"],
     "full_second_pool": ["2 of 2 addresses"],
     "bad_range": ["10.91.0.0/24"],
     "no_addresses": ['no "ipam" with a type'],

@@ -100,6 +100,19 @@ def test_a_plugin_that_is_not_what_was_installed_is_the_first_cause(node, name, 
     assert "install" in first["remedy"] or code == "not_executable"
 
 
+@pytest.mark.parametrize("generation", ["old", "new"], indirect=True)
+@pytest.mark.usefixtures("generation")
+def test_without_iptables_only_containers_with_ports_fail(node):
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "backend": "iptables"}
+    broken.write("10-pods.conflist", broken.bridge(), portmap)
+    # Its tables are gone with it.
+    sh(f"nft flush ruleset; {broken.NO_IPTABLES}")
+    found = same(node, [])
+    assert found.row["ready"] is True
+    (row,) = [row for row in found.obstacles if row["code"] == "missing_tool"]
+    assert row["level"] == "warning" and "portmap needs iptables, which is not in PATH, to publish" in row["message"]
+
+
 def test_a_plugin_that_talks_to_a_daemon_is_not_known_to_be_ready(node):
     shutil.copy(node.fake, broken.BIN_DIR / "cilium-cni")
     broken.write("10-pods.conflist", {"type": "cilium-cni"})

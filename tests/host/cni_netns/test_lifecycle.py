@@ -47,9 +47,8 @@ def test_namespaces_are_created_and_removed(host, change, state):
 def test_a_name_is_removed_while_a_process_uses_the_namespace(host, change):
     host.run("cni_netns", names=["pwn-used"])
     used = os.stat("/run/netns/pwn-used").st_ino
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", "pwn-used", "sh", "-c", "echo; exec sleep 1000"], stdout=subprocess.PIPE
-    )
+    command = ["ip", "netns", "exec", "pwn-used", "sh", "-c", "echo; exec sleep 1000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline()
         change(["pwn-used"], "absent", ["remove"], ["disruptive"], ["removed"])

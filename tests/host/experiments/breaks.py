@@ -140,9 +140,8 @@ def _sysctls() -> Iterator[Break]:
     for family, names in _TOGGLED.items():
         for place, name in itertools.product(("all", "default", UPLINK), names.split()):
             path = f"/proc/sys/net/{family}/conf/{place}/{name}"
-            yield Break(
-                f"{family} {place} {name} toggled", f"[ $(cat {path}) = 0 ] && echo 1 > {path} || echo 0 > {path}"
-            )
+            toggle = f"[ $(cat {path}) = 0 ] && echo 1 > {path} || echo 0 > {path}"
+            yield Break(f"{family} {place} {name} toggled", toggle)
     for name in ("ipv4/ip_forward", "bridge/bridge-nf-call-iptables", "bridge/bridge-nf-call-ip6tables"):
         yield Break(f"{name} off", f"[ ! -e /proc/sys/net/{name} ] || echo 0 > /proc/sys/net/{name}")
 
@@ -204,9 +203,8 @@ def _links() -> Iterator[Break]:
     yield Break("other table", "ip rule add from 10.88.7.0/24 table 77; ip route add blackhole default table 77")
     yield Break("rule prohibits", "ip rule add from 10.88.7.0/24 prohibit")
     yield Break("bridge is a veth", f"ip link add {BRIDGE} type veth peer name pwxpeer")
-    yield Break(
-        "bridge has another address", f"ip link add {BRIDGE} type bridge; ip address add 10.88.7.1/16 dev {BRIDGE}"
-    )
+    make = f"ip link add {BRIDGE} type bridge; ip address add 10.88.7.1/16 dev {BRIDGE}"
+    yield Break("bridge has another address", make)
     yield Break("bridge has a port", f"ip link add {BRIDGE} type bridge; ip link set {BRIDGE} up")
     yield Break("bridge without address", f"ip link add {BRIDGE} mtu 1280 type bridge")
     yield Break("subnet elsewhere", f"ip route add 10.88.7.0/24 dev {UPLINK}")

@@ -17,7 +17,7 @@ from ansible_collections.podwire.cni.tests.host.host import needs, sh
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from breaks import BIN_DIR, BRIDGE, CHAIN, NETWORK, UPLINK, on_a_new_host
+from breaks import BIN_DIR, BRIDGE, CHAIN, NETWORK, UPLINK, WORLD, on_a_new_host
 
 IPV4 = [{**CHAIN[0], "ipam": {**CHAIN[0]["ipam"], "ranges": [[{"subnet": "10.88.7.0/24"}]]}}]
 UNMASQUERADED = [{key: value for key, value in IPV4[0].items() if key != "ipMasq"}]
@@ -98,6 +98,14 @@ def test_what_drops_packets_is_named(name, generation, generations):
     message, _bracket, evidence = finding.partition(" [")
     assert words in message
     assert EVIDENCE[code] in evidence
+
+
+def test_containers_on_an_interface_without_carrier_reach_nobody(generation, generations):
+    ipam = {key: value for key, value in IPV4[0]["ipam"].items() if key != "routes"}
+    chain, script = [{"type": "macvlan", "master": UPLINK, "ipam": ipam}], f"ip -n {WORLD} link set up1 down"
+    said = on_a_new_host(generations[generation], script, lambda: "\n".join(findings(chain)))
+    assert said.startswith("packets_lost error: ")
+    assert f"the interface {UPLINK} of the host has no carrier" in said and "to another (IPv4)" in said
 
 
 REAL = 'exec -a "$0" "${0%/*}/real"'

@@ -183,9 +183,8 @@ def test_a_path_in_a_directory_of_a_user_is_not_used_although_a_daemon_of_root_n
         *("containerd-2.1", "crio", "nomad", "nomad-bridge", "buildkit")
     }
     for name in ("crio", "nomad"):
-        refused = host.refuse(
-            "cni_conf", lambda: None, "unsafe_permissions", [words], networks=[APPS], **runtimes(name)
-        )
+        options = {"networks": [APPS], **runtimes(name)}
+        refused = host.refuse("cni_conf", lambda: None, "unsafe_permissions", [words], **options)
         assert "chown root" in refused["msg"]
     assert user.used() == []
     assert not MADE.exists()
@@ -210,8 +209,7 @@ def test_a_link_of_a_user_to_another_socket_of_root_is_not_taken_for_containerd(
             Path(bound).rename(user.home / "aside")
             Path(bound).symlink_to(other)
             user.watch()
-            assert [row["source"] for row in host.run("cni_gc", allow_empty=True, min_age="0")["live"]["sources"]] == [
-                "netns"
-            ]
+            (row,) = host.run("cni_gc", allow_empty=True, min_age="0")["live"]["sources"]
+            assert row["source"] == "netns"
         finally:
             other.unlink()

@@ -98,9 +98,8 @@ def test_what_containerd_has_loaded_counts(host, configured, configure, nets, wo
         network.rename(work / "kept")
         wait_until(lambda: not configure("containerd")["configured"][0]["ready"])
         (work / "quiet").rename(quiet)
-        expected = host.fail(
-            "cni_conf", networks=[], runtime=["containerd"], configure={"wait": 1}, ensure_effective="pwrquiet"
-        )
+        options = {"runtime": ["containerd"], "configure": {"wait": 1}, "ensure_effective": "pwrquiet"}
+        expected = host.fail("cni_conf", networks=[], **options)
         unconfirmed = host.run("cni_conf", networks=[{"name": "pwrabsent", "state": "absent"}])
     finally:
         quiet.unlink()

@@ -246,9 +246,8 @@ def _nft_rules(repair: ChainRepair, standing: Sequence[Tuple[str, int]]) -> List
     family, table, chain = repair.key[2:5]
     base = {"family": family, "table": table, "chain": chain}
     moving = set(misplaced(repair.order, repair.wanted, [text for text, _handle in standing]))
-    nft_commands: List[Dict[str, Any]] = [
-        {"delete": {"rule": {**base, "handle": handle}}} for text, handle in standing if text in moving
-    ]
+    gone = [{**base, "handle": handle} for text, handle in standing if text in moving]
+    nft_commands: List[Dict[str, Any]] = [{"delete": {"rule": rule}} for rule in gone]
     now: List[Tuple[str, int]] = [(text, handle) for text, handle in standing if text not in moving]
     for position, rule in places(repair.order, repair.wanted, [text for text, _handle in now]):
         now.insert(position, (rule, 0))

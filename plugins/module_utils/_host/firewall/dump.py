@@ -45,9 +45,8 @@ class FirewallDump:
             tables = [(kind, name) for kind, name in tables if kind not in kinds or name not in shown]
         for kind, name in tables if self._nft is not None else ():
             self._tables[kind, name] = printed([str(self._nft), "-s", "list", "table", kind, name])
-        if any("NFQUEUE" in text for text in self._iptables.values()) or any(
-            " queue" in text for text in self._tables.values()
-        ):
+        queues = any("NFQUEUE" in text for text in self._iptables.values())
+        if queues or any(" queue" in text for text in self._tables.values()):
             self.missing.append("packets are given to a program (queue), which a copy does not have")
 
     def _list_tables(self) -> List[Tuple[str, str]]:

@@ -24,8 +24,9 @@ from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.dump import FirewallDump
 from ..firewall.kinds import is_in_firewalld
+from ..firewall.tools import missing_tool
 from ..json_text import parse_json
-from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
+from ..kinds import HOST_LOCAL, REFERENCE, bridge_of, lease_dir, member_of, object_of, put_member, text_of
 from ..netlink import host_addresses, links
 from ..netns import Netns, visit
 from ..plan import workers_of
@@ -38,6 +39,7 @@ from .packets import (
     OUTSIDE,
     QUICK,
     Flow,
+    Loss,
     Trace,
     answers,
     connects,
@@ -120,8 +122,10 @@ class Experiment:
             self._use_copies(plugin, number)
         data = {"cniVersion": subject.version, "name": subject.name, "plugins": plugins}
         self._config: NetworkConfigList = network_conf_from_bytes(gojson.dumps(data))
+        ports: Dict[str, Any] = {"portMappings": _MAPPING}
         mapped = any(member_of(object_of(plugin, "capabilities"), "portmappings") is True for plugin in plugins)
-        self._capability_args: Dict[str, Any] = {"portMappings": _MAPPING} if mapped else {}
+        publishes = mapped and missing_tool(plugins, ports, subject.bin_dirs) is None
+        self._capability_args: Dict[str, Any] = ports if publishes else {}
 
     def _use_copies(self, plugin: Dict[str, Any], number: int) -> None:
         """Let a plugin write to copies of its directories."""
@@ -235,6 +239,7 @@ class _Ways:
         self._containers = containers
         self._results = results
         self._lost: List[Lost] = []
+        self._dark = ""
 
     def find(self, plugins: Sequence[Mapping[str, Any]], mapped: bool) -> List[Lost]:
         first, second = self._containers[0], self._containers[-1]
@@ -245,6 +250,8 @@ class _Ways:
         routed = {family_of(target) for target in routes if target in ALL}
         lan = next((entry for entry in map(self._host.beside, plugins) if entry[0]), None)
         if lan is not None:
+            # Ports of a bridge reach each other without what is outside.
+            self._dark = "" if any(map(bridge_of, plugins)) else self._host.why_dark(lan[0])
             self._host.be_neighbour(self._outside, lan, [*ours, *theirs], self._named_gateways())
         elif not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
             # Whether the network outside does that, no copy can show.
@@ -254,8 +261,8 @@ class _Ways:
             flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
         for family in routed.intersection(map(family_of, ours)):
             way_out = self._host.way_out(family) if lan is None else lan[0]
-            if way_out and not self._host.is_up(way_out):
-                why = f"the interface {way_out} of the host is down, or has no carrier"
+            why = self._host.why_dark(way_out) if way_out else ""
+            if why:
                 self._lost.append(Lost("outside", _FAMILIES[family], "link", why))
             elif way_out:
                 flows.append(("outside", Flow(first, self._outside, OUTSIDE[family], 443, 443)))
@@ -265,8 +272,8 @@ class _Ways:
             uplinks = self._host.uplinks()
             for family in dict.fromkeys(map(family_of, ours)):
                 address, name = uplinks.get(family, ("", ""))
-                if name and not self._host.is_up(name):
-                    why = f"the interface {name} of the host is down"
+                why = self._host.why_dark(name) if name else ""
+                if why:
                     self._lost.append(Lost("published", _FAMILIES[family], "link", why))
                 elif name:
                     flows.append(("published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE)))
@@ -289,7 +296,7 @@ class _Ways:
         trace.most = QUICK if unexplained else DEADLINE
         if attempt():
             return
-        loss = trace.explain(None if unexplained else attempt)
+        loss = Loss("link", self._dark) if self._dark else trace.explain(None if unexplained else attempt)
         # A host that is busy, or slow, has a second chance.
         if loss.by or not attempt():
             self._lost.append(Lost(way, family, *loss))

@@ -121,10 +121,10 @@ class HostCopy:
         """Return a digest of all that was read."""
         objects = sorted(f"{key} {self.state[key].value}" for key in self.state if key[0] not in ("neigh", "fdb"))
         sysctls = sorted(f"{key} {sysctl.value}" for key, sysctl in self.sysctls.items())
-        up = [self.is_up(name) for name in self.links]
+        dark = list(map(self.why_dark, self.links))
         paths = map(shutil.which, _TOOLS)
         tools = [(path, os.path.realpath(path), os.stat(path).st_mtime_ns) if path else None for path in paths]
-        text = repr([up, objects, sysctls, sorted(self.defaults.items()), self.firewall.rules, tools])
+        text = repr([dark, objects, sysctls, sorted(self.defaults.items()), self.firewall.rules, tools])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     @property
@@ -155,9 +155,12 @@ class HostCopy:
                 uplinks.setdefault(family_of(address), (address, name))
         return uplinks
 
-    def is_up(self, name: str) -> bool:
+    def why_dark(self, name: str) -> str:
+        """Return why an interface carries nothing, as a clause, "" if it may."""
+        up = self.state["link", name].value["flags"] & 1
         # IFLA_CARRIER
-        return bool(self.state["link", name].value["flags"] & 1) and self._attributes(name).get(33) != b"\0"
+        why = "" if up and self._attributes(name).get(33) != b"\0" else "has no carrier" if up else "is down"
+        return why and f"the interface {name} of the host {why}"
 
     def _attributes(self, name: str) -> Dict[int, bytes]:
         return attributes_in(self.state["link", name].raw, LINK.size)
@@ -175,12 +178,14 @@ class HostCopy:
                 write_global(name, "0")
         self._make_links(outside)
         self._put_settings()
-        self._put_all("vlan")
-        self._put_all("addr")
-        self._put_all("neigh")
+        for kind in ("vlan", "addr", "neigh"):
+            self._put_all(kind)
         self._put_routes()
         peers, gateways, via = self._peers(), self.gateways, self.uplinks()
         first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
+        # What is dark has nothing outside. Which port of a bridge is copied says nothing of the others.
+        lit = [name for name in peers if self.state["link", name].value["master"] or not self.why_dark(name)]
+        peers = {name: peers[name] for name in lit}
         visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
         self.doubts += self.firewall.restore()
 
@@ -214,9 +219,8 @@ class HostCopy:
             for name in sorted(self.links, key=lambda name: name not in bridges):
                 value, index = self.state["link", name].value, indexes[name]
                 if value["master"] in bridges:
-                    dumps.change(
-                        _NEW_LINK, LINK.pack(0, 0, index, 0, 0) + pack_attribute(10, _u32(indexes[value["master"]]))
-                    )
+                    master = pack_attribute(10, _u32(indexes[value["master"]]))
+                    dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 0) + master)
                 dumps.change(_NEW_LINK, LINK.pack(0, 0, index, value["flags"] & 1, 1))
                 names = self._attributes(name).get(_NAMES)
                 if names:

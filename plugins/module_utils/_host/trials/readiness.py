@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from functools import cached_property
@@ -335,8 +336,7 @@ def shown_by(observation: Observation, network: Network, explained: bool, replac
     kept = [lost for lost in losses if lost.by == KEPT]
     findings += [_kept(kept, network)] if kept else []
     losses = [lost for lost in losses if lost.by != KEPT]
-    causes = dict.fromkeys(lost.why for lost in losses)
-    for why in causes:
+    for why in dict.fromkeys(lost.why for lost in losses):
         alike = [lost for lost in losses if lost.why == why]
         (findings if alike[0].by else unexplained).append(_loss(alike, network))
     if observation.left:
@@ -396,7 +396,7 @@ def _kept(losses: Sequence[Lost], network: Network) -> Finding:
 _REMEDIES = {
     "rule": "add a rule before it that accepts the traffic of the network",
     "policy": 'accept the traffic of the network there; in FORWARD of iptables, the plugin "firewall" does so',
-    "link": "set it up (ip link set NAME up)",
+    "link": "connect it, or set it up (ip link set NAME up)",
     "route": "none, if its containers do not have to reach anything else",
     "rp_filter": "set the sysctl rp_filter of the interface to 2 or 0, or route answers by the same interface",
     "": "compare the routes and addresses of the host with those that the network needs",
@@ -439,10 +439,8 @@ class NetworkCauses:
     def _advice(self, names: Sequence[str]) -> str:
         answers = []
         for name in names:
-            try:
+            with contextlib.suppress(HostError):
                 answers.append(self.binaries.ask(name)[1])
-            except HostError:
-                continue
         best = highest_common(answers)
         write = f'write "cniVersion": "{best}", which all its plugins support, or ' if best else ""
         return write + "install plugins of a release that supports it"
@@ -477,8 +475,8 @@ class NetworkCauses:
             yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":
             text = "the plugin flannel does not know the subnet of this node"
-            path = set_or_default(plugin, "subnetFile")
-            yield from missing_file(path, "no_flannel", text, "start flanneld, which writes the file")
+            remedy = "start flanneld, which writes the file"
+            yield from missing_file(set_or_default(plugin, "subnetFile"), "no_flannel", text, remedy)
         if text_of(ipam, "type") == "dhcp":
             text = "the CNI DHCP daemon, which assigns the addresses, does not run: it has no socket"
             remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
@@ -529,8 +527,7 @@ class NetworkCauses:
         third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]
         if makers and not third and not any(text_of(object_of(plugin, "ipam"), "type") for plugin in makers):
             text = f"the network assigns no address, and {self.runtime.name} refuses a pod without one"
-            kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
-            evidence = f'{kinds} has no "ipam" with a type'
+            evidence = f'{", ".join(text_of(plugin, "type") for plugin in makers)} has no "ipam" with a type'
             yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
 
 

@@ -83,10 +83,8 @@ class Surroundings:
 
 def make_bridges(bridges: Mapping[str, KernelObject]) -> None:
     """Make bridges of the host with their settings, which no ADD chooses, in this thread's namespace. They are down."""
-    made: State = {
-        ("link", name): bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
-        for name, bridge in bridges.items()
-    }
+    down = {"flags": 0, "master": "", "port": {}}
+    made: State = {("link", name): link._replace(value={**link.value, **down}) for name, link in bridges.items()}
     for _made in range(2 if made else 0):
         # A new bridge gets its settings when it is there.
         present = read_objects()

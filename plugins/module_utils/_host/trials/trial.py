@@ -243,16 +243,9 @@ class Container:
 
     def left_inside(self) -> List[Row]:
         """Return what is left in the namespace after the DEL. It goes with the namespace."""
-        return [
-            {
-                "kind": "link",
-                "id": link.name,
-                "message": f"the interface {link.name} is still in the container",
-                "removed": True,
-            }
-            for index, link in sorted(self._look_inside().items())
-            if index not in self._inside
-        ]
+        names = [link.name for index, link in sorted(self._look_inside().items()) if index not in self._inside]
+        texts = {name: f"the interface {name} is still in the container" for name in names}
+        return [{"kind": "link", "id": name, "message": text, "removed": True} for name, text in texts.items()]
 
 
 def remove_new_bridges(config: NetworkConfigList, before: Mapping[int, netlink.Link]) -> None:
@@ -445,11 +438,9 @@ class Trier:
         for target in on_host:
             if not answers(container.netns, target.gateway, Attempt(_DEADLINE), target.source):
                 trial.ping = FAILED
-                text = (
-                    f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source}; check "
-                    "the bridge and the host's firewall, or set ping: false if it must not answer"
-                )
-                trial.fail(HostError(text, code="ping_failed"))
+                text = f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source}"
+                advice = "check the bridge and the host's firewall, or set ping: false if it must not answer"
+                trial.fail(HostError(f"{text}; {advice}", code="ping_failed"))
 
     def _send_between(self, trial: Trial, first: Container, second: Container) -> None:
         sources = {family_of(address): address for address in container_addresses(first.result)}

@@ -168,9 +168,8 @@ def test_an_entry_of_an_access_control_list_is_seen(tree):
 def test_each_reason_is_reported_once(tree):
     (tree / "a").chmod(0o777)
     found = untrusted([str(tree / "a" / "b"), str(tree / "a" / "b" / "file"), str(tree / "link")])
-    assert [(entry.level, entry.code, entry.file) for entry in found] == [
-        ("warning", "unsafe_permissions", str(tree / "a"))
-    ]
+    (entry,) = found
+    assert (entry.level, entry.code, entry.file) == ("warning", "unsafe_permissions", str(tree / "a"))
 
 
 # ---- the modules that run plugins refuse, those that read report
@@ -206,9 +205,8 @@ def attach_codes(attach_host, **changed):
 
 
 def smoke_codes(attach_host):
-    settings = SmokeSettings(
-        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, False, 5, False
-    )
+    places = attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir
+    settings = SmokeSettings(*places, ["demo"], False, False, 5, False)
     try:
         return {trial.error["code"] for trial in SmokePlanner(settings).make().trials if trial.error}
     except HostError as error:

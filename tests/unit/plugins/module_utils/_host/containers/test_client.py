@@ -28,9 +28,8 @@ def test_a_line_that_is_no_id_is_not_left_out_in_silence(output):
 
 
 def test_a_command_that_fails_is_quoted(monkeypatch):
-    monkeypatch.setattr(
-        commands, "run_command", lambda argv, timeout: commands.Done(125, b"", "Error: no space left\n")
-    )
+    failed = commands.Done(125, b"", "Error: no space left\n")
+    monkeypatch.setattr(commands, "run_command", lambda argv, timeout: failed)
     with pytest.raises(HostError) as caught:
         client.run_client("podman", ["/usr/bin/podman", "ps"], "free some space")
     assert caught.value.code == "source_unusable"

@@ -308,9 +308,8 @@ def test_random_chains_of_iptables_are_put_back():
             script = "".join(f"-D CNI-RANDOM {rule}\n" for place, rule in enumerate(rules) if place not in kept)
             for number in range(chance.randrange(3)):
                 script += f"-I CNI-RANDOM {chance.randrange(len(kept) + 1) + 1} -s 192.0.2.{number}/32 -j DROP\n"
-            subprocess.run(
-                ["iptables-nft-restore", "--noflush"], input=f"*filter\n{script}COMMIT\n", text=True, check=True
-            )
+            command, text = ["iptables-nft-restore", "--noflush"], f"*filter\n{script}COMMIT\n"
+            subprocess.run(command, input=text, text=True, check=True)
             others = [rule for rule in read_chains().chains[key].rules if rule not in rules]
             change([ChainRepair(key, "-", rules, rules)], present=read_chains())
             now = read_chains().chains[key].rules

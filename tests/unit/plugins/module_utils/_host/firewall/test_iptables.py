@@ -67,9 +67,8 @@ def test_nothing_that_containers_share_is_in_a_set():
 
 def test_what_a_set_is_made_of_is_shown():
     one = only(dump("nft-1.9.1-ipv4"), WEB1)
-    assert one.text == (
-        f"iptables-nft ipv4, ipmasq: 3 rules; chain {WEB1}; network net-a, container web1; address 10.77.0.2"
-    )
+    whose = "network net-a, container web1; address 10.77.0.2"
+    assert one.text == f"iptables-nft ipv4, ipmasq: 3 rules; chain {WEB1}; {whose}"
 
 
 # ---- what is not whole

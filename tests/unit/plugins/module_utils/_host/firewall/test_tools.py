@@ -115,6 +115,25 @@ def test_port_mappings(fake):
     assert fake.missing({**PORTMAP, "backend": "nftables"}, MAPPINGS) == ("portmap", "nft")
 
 
+def test_without_a_port_portmap_needs_no_command(fake):
+    (finding,) = tools.tool_obstacles([PORTMAP], MAPPINGS, [])
+    assert (finding.level, finding.evidence[:8]) == ("warning", "PATH is ")
+    assert "plugin portmap needs iptables, which is not in PATH, to publish ports" in finding.what
+    (finding,) = tools.tool_obstacles([MASQUERADING, PORTMAP], MAPPINGS, [])
+    assert (finding.level, finding.what) == ("error", "plugin bridge needs iptables, which is not in PATH")
+
+
+@pytest.mark.parametrize(("conditions", "missing"), [(["!", "-s", "10.0.0.0/8"], True), (["ip", "saddr"], False)])
+def test_conditions_of_iptables_need_it_in_any_case_where_portmap_would_take_nft(fake, conditions, missing):
+    fake.plugin("portmap", "cni_hostport")
+    plugin = {**PORTMAP, "conditionsV4": conditions}
+    assert fake.missing(plugin) is None
+    fake.commands = {"nft"}
+    assert fake.missing(plugin) == (("portmap", "iptables") if missing else None)
+    fake.plugin("portmap", "")
+    assert fake.missing(plugin) is None
+
+
 def test_macspoofchk_needs_nft(fake):
     fake.commands = {"iptables"}
     assert fake.missing({"type": "bridge", "macspoofchk": True}) == ("bridge", "nft")

@@ -147,9 +147,8 @@ def test_sysctls_of_an_interface_of_the_host_are_a_plugin_s_only_if_it_is_known_
 
 def test_on_a_new_bridge_only_gateways_of_the_network_are_its_own():
     party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, gateways=[GATEWAY])
-    changed = dict.fromkeys(
-        [("addr", "cni0", GATEWAY, 16), ("addr", "cni0", "10.9.9.9", 16), ("link", "cni0")], KernelObject(1)
-    )
+    keys = [("addr", "cni0", GATEWAY, 16), ("addr", "cni0", "10.9.9.9", 16), ("link", "cni0")]
+    changed = dict.fromkeys(keys, KernelObject(1))
     assert list(Attribution(HOST, [party]).owners(changed)) == [("addr", "cni0", GATEWAY, 16), ("link", "cni0")]
 
 

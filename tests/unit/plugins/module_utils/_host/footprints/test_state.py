@@ -198,9 +198,8 @@ def test_a_rule_that_others_add_to_a_chain_of_the_attachment_is_told_and_left():
     footprint = Footprint({(*NAT, "CNI-X"): KernelObject("-"), (*NAT, "CNI-X", "-j ACCEPT"): KernelObject(1)})
     drift = found({}, footprint, chains=chains("-j DROP", "-j ACCEPT"))
     assert [one.key[-1] for one in drift.additions] == ["-j DROP"] and drift.lost == []
-    assert phrases_of(drift.additions, True) == [
-        "the rule of the chain CNI-X of the table nat (iptables-nft, ipv4) was added"
-    ]
+    text = "the rule of the chain CNI-X of the table nat (iptables-nft, ipv4) was added"
+    assert phrases_of(drift.additions, True) == [text]
 
 
 @pytest.mark.parametrize(

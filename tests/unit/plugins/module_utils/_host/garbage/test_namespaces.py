@@ -265,9 +265,8 @@ def test_a_runtime_that_only_the_first_process_sees_makes_the_set_incomplete(tmp
     )
     hide = 'mount --make-rprivate / && mount -t tmpfs t "$0" && exec "$@"'
     argv = [sys.executable, "-c", script, json.dumps(sys.path), str(trace)]
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", hide, str(trace.parent), *argv], check=True, stdout=subprocess.PIPE
-    )
+    command = ["unshare", "--mount", "sh", "-c", hide, str(trace.parent), *argv]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     assert done.stdout.decode() == f"found {trace} of CRI-O, which cannot be asked\n"
 
 

@@ -115,9 +115,8 @@ def test_interrupted_and_lost_attachments_are_listed(cache):
     store = AttachmentStore(str(cache))
     config = network_conf_from_bytes(json.dumps(CONFIG).encode())
     identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
-    given = Attached(
-        Key("demo", "web", "eth0"), config, "/run/netns/web", [], {}, {"ips": [{"address": "10.1.0.2/24"}]}
-    )
+    result = {"ips": [{"address": "10.1.0.2/24"}]}
+    given = Attached(Key("demo", "web", "eth0"), config, "/run/netns/web", [], {}, result)
     store.write(given.changed(state=ATTACHED, identity=identity, interface=True))
     os.unlink(cache / "results" / "demo-web-eth0")
     new = Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None)

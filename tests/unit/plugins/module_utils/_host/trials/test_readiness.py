@@ -38,9 +38,8 @@ class Host:
         self.kubelet = False
         self.tried, self.kept = [], []
         self.answer = CriStatus(True, "", ["pods"])
-        self.containerd = Runtime(
-            "containerd-2.1", "2.1.9", "a running containerd", str(self.conf_dir), ["/opt/cni/bin"]
-        )
+        place = str(self.conf_dir), ["/opt/cni/bin"]
+        self.containerd = Runtime("containerd-2.1", "2.1.9", "a running containerd", *place)
         self.containerd.pid, self.containerd.address = 7, "/run/containerd.sock"
         self.runtimes = [self.containerd]
         self.write(BRIDGE)
@@ -68,9 +67,8 @@ class Host:
 def ready_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(made.runtimes))
-    monkeypatch.setattr(
-        readiness, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
-    )
+    kubelet = Process(1, ["kubelet"], "kubelet")
+    monkeypatch.setattr(readiness, "processes", lambda *names: [kubelet] if made.kubelet else [])
     monkeypatch.setattr(cri, "cri_status", lambda _address, _timeout: made.answer)
     # Experiments are made on real hosts.
     monkeypatch.setattr(readiness, "try_networks", made.try_networks)

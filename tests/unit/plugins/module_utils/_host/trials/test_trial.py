@@ -62,9 +62,8 @@ class Smoke:
 
     def plan(self, check_mode=False, networks=None, ping=True, packets=False):
         host = self.host
-        settings = SmokeSettings(
-            host.conf_dir, [host.bin_dir], host.cache_dir, networks, ping, packets, 5.0, check_mode
-        )
+        places = host.conf_dir, [host.bin_dir], host.cache_dir
+        settings = SmokeSettings(*places, networks, ping, packets, 5.0, check_mode)
         host.calls.clear()
         return run_locked(lambda: planner.SmokePlanner(settings).make(), "test", 5, check_mode, 1, host.lock)
 
