@@ -143,9 +143,8 @@ class Staged:
         try:
             self.directory.rename(self._temp, self._name)
         except OSError as error:
-            raise HostError(
-                f"cannot rename {self.path} to {self._name}: {error.strerror}", code="write_failed"
-            ) from error
+            text = f"cannot rename {self.path} to {self._name}: {error.strerror}"
+            raise HostError(text, code="write_failed") from error
 
     def discard(self) -> None:
         self.directory.discard(self._temp)
@@ -239,10 +238,8 @@ def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
     """
     number = _mode(mode)
     if number & 0o022:
-        raise HostError(
-            f"mode: {number:04o} lets users other than root change what root runs; use '{number & ~0o022:04o}'",
-            code="unsafe_permissions",
-        )
+        text = f"mode: {number:04o} lets users other than root change what root runs; use '{number & ~0o022:04o}'"
+        raise HostError(text, code="unsafe_permissions")
     if _id(owner, lambda: pwd.getpwnam(owner).pw_uid) != 0:
         raise HostError(
             f"owner: {owner!r} is refused, because whoever owns plugins and networks decides what root runs; use "

@@ -66,9 +66,8 @@ class Lock:
             self._note(self.holder)
         except OSError as error:
             os.close(self._fd)
-            raise HostError(
-                f"cannot write the lock file {self.path}: {error.strerror}; nothing was changed", code="lock_unusable"
-            ) from error
+            text = f"cannot write the lock file {self.path}: {error.strerror}; nothing was changed"
+            raise HostError(text, code="lock_unusable") from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -115,10 +114,8 @@ def _open(path: str) -> int:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-            raise HostError(
-                f"{folder} must be a directory of root that only root can write; remove it and run again",
-                code="unsafe_permissions",
-            )
+            text = f"{folder} must be a directory of root that only root can write; remove it and run again"
+            raise HostError(text, code="unsafe_permissions")
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise HostError(f"cannot open the lock file {path}: {error.strerror}", code="lock_unusable") from error

@@ -77,10 +77,8 @@ def _leftover(path: str) -> str:
         raise HostError(f"cannot inspect {path}: {error.strerror}", code="not_a_namespace") from error
     if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
         return _LEFTOVER
-    raise HostError(
-        f"{path} is neither a network namespace nor the empty file that one leaves behind; inspect it and remove it",
-        code="not_a_namespace",
-    )
+    text = f"{path} is neither a network namespace nor the empty file that one leaves behind"
+    raise HostError(f"{text}; inspect it and remove it", code="not_a_namespace")
 
 
 def _create(name: str, state: str) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import List
+from typing import List, Tuple
 
 from .errors import HostError
 
@@ -30,6 +30,14 @@ def kernel_text(path: str) -> str:
         return ""
 
 
+def directory_above(path: str) -> Tuple[str, str]:
+    """Return what exists of *path*, and why nothing can be made in it, "" if it is a directory."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    what = f"a link to {os.readlink(path)}, which is" if os.path.islink(path) else "a file, and"
+    return path, "" if os.path.isdir(path) else f"{path} is {what} no directory"
+
+
 def is_url(text: str) -> bool:
     """Tell whether *text* is meant as a URL and not as a path."""
     return "://" in text
@@ -41,26 +49,20 @@ def absolute(path: str, option: str) -> str:
     ``..`` is refused, not resolved: after a symbolic link, resolving it in the text leads to another directory.
     """
     if not path.startswith("/"):
-        raise HostError(
-            f"{option}: {path!r} is not an absolute path; write it from the root, such as '/etc/cni/net.d'",
-            code="path_not_absolute",
-        )
+        text = f"{option}: {path!r} is not an absolute path; write it from the root, such as '/etc/cni/net.d'"
+        raise HostError(text, code="path_not_absolute")
     parts = [part for part in path.split("/") if part]
     if not parts or "\0" in path or any(part in (".", "..") for part in parts):
-        raise HostError(
-            f"{option}: {path!r} is refused; the path must name a directory below / without '.' and '..'",
-            code="path_not_clean",
-        )
+        text = f"{option}: {path!r} is refused; the path must name a directory below / without '.' and '..'"
+        raise HostError(text, code="path_not_clean")
     return "/" + "/".join(parts)
 
 
 def file_name(name: str, where: str) -> str:
     """Return *name* if it is one plain file name, so that joining it to a directory cannot leave the directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise HostError(
-            f"{where}: {name!r} is not a plain file name; it must not be empty, '.', '..' or contain '/'",
-            code="bad_file_name",
-        )
+        text = f"{where}: {name!r} is not a plain file name; it must not be empty, '.', '..' or contain '/'"
+        raise HostError(text, code="bad_file_name")
     if len(os.fsencode(name)) > 200:
         raise HostError(f"{where}: the file name {name!r} is longer than 200 bytes", code="bad_file_name")
     return name

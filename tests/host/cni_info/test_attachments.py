@@ -127,9 +127,8 @@ def test_the_kernel_has_the_links_and_routes_of_the_host(info):
 
     routes = info["kernel"]["routes"]
     assert [row["device"] for row in routes if row["dst"] == "10.76.0.0/24"] == ["pwi0"]
-    assert sorted(row["device"] for row in routes if row["family"] == "ipv4") == sorted(
-        row["dev"] for row in json.loads(sh("ip -json route show"))
-    )
+    devices = [row["dev"] for row in json.loads(sh("ip -json route show"))]
+    assert sorted(row["device"] for row in routes if row["family"] == "ipv4") == sorted(devices)
 
 
 def _host_links():

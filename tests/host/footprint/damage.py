@@ -283,9 +283,8 @@ def _at_once(container: Container, footprints: list[Footprint]) -> Iterator[Brea
     )
     legacy = [key for key in firewall if key[1] == "iptables-legacy"]
     yield from found("iptables-legacy flushed", flush_legacy, legacy, others=True)
-    flushed = [
-        key for key in firewall if key[1] != "nftables" and len(key) == 6 and key[4] in ("FORWARD", "POSTROUTING")
-    ]
+    shared = [key for key in firewall if len(key) == 6 and key[4] in ("FORWARD", "POSTROUTING")]
+    flushed = [key for key in shared if key[1] != "nftables"]
     tools = sorted({f"{_FAMILIES[key[2]]}-{key[1].partition('-')[2]}" for key in flushed})
     script = "".join(f"{tool} -F FORWARD; {tool} -t nat -F POSTROUTING\n" for tool in tools)
     yield from found("FORWARD and POSTROUTING flushed", script, flushed, others=True)

@@ -168,9 +168,8 @@ def _ip_ranges(value: Any, where: str) -> None:
             place = f"{where}[{index}][{at}]"
             ranges.append((place, _range(_object((), _RANGE, entry, place), place)))
         if len({ip_range.subnet.version for _where, ip_range in ranges[first:]}) > 1:
-            raise Unsound(
-                f"{where}[{index}]: the ranges of a set must have one address family; give each family its own set"
-            )
+            remedy = "give each family its own set"
+            raise Unsound(f"{where}[{index}]: the ranges of a set must have one address family; {remedy}")
     for at, (place, ip_range) in enumerate(ranges):
         for other_place, other in ranges[:at]:
             if ip_range.overlaps(other):

@@ -241,9 +241,8 @@ class AttachPlanner:
         )
         if gojson.dumps(rest_now) != gojson.dumps(rest_then):
             return {}
-        changed = [
-            plugin for plugin in [*theirs_now, *theirs_then] if plugin not in theirs_now or plugin not in theirs_then
-        ]
+        every = [*theirs_now, *theirs_then]
+        changed = [plugin for plugin in every if plugin not in theirs_now or plugin not in theirs_then]
         daemons = {kind: owners.injector(kind) for kind in (text_of(plugin, "type") for plugin in changed)}
         return {kind: living for kind, living in daemons.items() if living is not None}
 

@@ -189,9 +189,8 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
         routes = PodRoutes.from_data(sent["routes"]) if sent.get("routes") else PodRoutes()
         conf_dir = str(sent.get("conf_dir") or "")
         part = PodPart(unit, place, str(sent["name"]), routes, sent.get("config"), conf_dir, asked)
-        attachments.append(
-            WantedAttachment(key, item.netns, args, capability_args, item.state, item.conventional, part),
-        )
+        details = args, capability_args, item.state, item.conventional, part
+        attachments.append(WantedAttachment(key, item.netns, *details))
     return attachments
 
 
@@ -250,9 +249,8 @@ def _check_ids(key: Key, where: str) -> None:
         try:
             validate(value)
         except ValidationError as error:
-            raise HostError(
-                f"{where}.{option}: {value!r} is not valid ({error}); allowed: {rule}", code="bad_id"
-            ) from error
+            text = f"{where}.{option}: {value!r} is not valid ({error}); allowed: {rule}"
+            raise HostError(text, code="bad_id") from error
 
 
 def _arg(name: Any, value: Any, where: str) -> Tuple[str, str]:

@@ -250,9 +250,8 @@ class Steps:
         """Remove what is left of an attachment whose DEL fails or cannot run."""
         said = self._verbs.remove(outcome.key, outcome.attached, outcome.wanted.netns)
         why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
-        text = (
-            f"{outcome.key}: its cache entry, leases and firewall rules were removed without a successful DEL ({why})"
-        )
+        what = f"{outcome.key}: its cache entry, leases and firewall rules were removed"
+        text = f"{what} without a successful DEL ({why})"
         self._plan.note(outcome, "del_failed", text)
 
     def _test_repair(self, outcome: Outcome) -> None:

@@ -35,7 +35,7 @@ from ..errors import HostError
 from ..json_text import parse_json
 from ..lock import LOCK_PATH
 from ..netns import boot_id
-from ..paths import names_in, replace_unsynced, stage_unsynced
+from ..paths import directory_above, names_in, replace_unsynced, stage_unsynced
 from ..struct import struct
 from ..trust import check_trusted
 from .request import Key
@@ -421,9 +421,16 @@ def cache_dirs(cache_dir: str) -> List[str]:
 
 
 def check_cache_dir(cache_dir: str) -> None:
-    """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs."""
+    """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs.
+
+    ``cache_unreadable`` if anything else is in the place of a directory.
+    """
     for path in cache_dirs(cache_dir):
         check_trusted(path)
+        why = directory_above(path)[1]
+        if why:
+            text = f"{why}; look what it is, move it away, or set another cache_dir"
+            raise HostError(f"nobody can tell what is attached: {text}", code="cache_unreadable")
 
 
 class AttachmentStore:
@@ -454,10 +461,8 @@ class AttachmentStore:
         try:
             cached.load(entry, record, key)
         except CacheError as error:
-            raise HostError(
-                f"{error}; the names of both attachments form the same file name, so rename one of them",
-                code="cache_collision",
-            ) from error
+            text = f"{error}; the names of both attachments form the same file name, so rename one of them"
+            raise HostError(text, code="cache_collision") from error
         if entry is not None and cached.attached is None:
             text = f"the cache entry {path} is damaged ({cached.message}), and no record tells what was attached"
             way_out = "set force: true to run DEL with the network's current configuration, which replaces the entry"

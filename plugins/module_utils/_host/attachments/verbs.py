@@ -380,9 +380,8 @@ class Verbs:
     def attached_as(self, ifname: str, netns: str) -> bool:
         """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
         try:
-            return any(
-                other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments()
-            )
+            cached = self._cni.get_cached_attachments()
+            return any((other.if_name, other.net_ns) == (ifname, netns) for other in cached)
         except CNIError as error:
             raise HostError(f"{error}; fix that, or set another cache_dir", code="cache_unreadable") from error
 
@@ -459,9 +458,8 @@ def ifname_in_use(key: Key, netns: str) -> str:
 
 
 def _runtime(attached: Attached, netns: str) -> RuntimeConf:
-    return RuntimeConf(
-        attached.key.container_id, netns, attached.key.ifname, attached.args or None, attached.capability_args or None
-    )
+    arguments = attached.args or None, attached.capability_args or None
+    return RuntimeConf(attached.key.container_id, netns, attached.key.ifname, *arguments)
 
 
 def _runtime_of_del(attached: Attached, container: Netns) -> RuntimeConf:

@@ -189,10 +189,8 @@ def check_chain(
     for file, pointer, name in uses:
         if name in answers and needed not in answers[name][1]:
             path, versions = answers[name]
-            what = (
-                f"network {network!r}: the plugin {name} ({path}) supports {', '.join(versions)}, but not the "
-                f"cniVersion {needed} of the conflist"
-            )
+            supported = f"supports {', '.join(versions)}, but not the cniVersion {needed} of the conflist"
+            what = f"network {network!r}: the plugin {name} ({path}) {supported}"
             problems.append(Finding(ERROR, "unsupported_by_plugin", what, _advice(best), file, pointer))
     return problems
 

@@ -132,10 +132,9 @@ def _why_locked(path: str) -> Tuple[str, str]:
 
 def _of_stopped(lease: Lease, name: str, files: Mapping[str, str]) -> Finding:
     text = f"podman cannot start its stopped container {name}, because host-local has a lease for it: {lease.path}"
-    evidence = (
-        f"it reserves {lease.ip} for {lease.ifname or 'an interface'} of {lease.container_id} since before this boot, "
-        "and host-local gives no container two leases of a network"
-    )
+    owner = f"{lease.ifname or 'an interface'} of {lease.container_id}"
+    evidence = f"it reserves {lease.ip} for {owner} since before this boot"
+    evidence += ", and host-local gives no container two leases of a network"
     remedy = f"remove {lease.path}, and start it (podman start {name}); cni_gc keeps leases of stopped containers"
     finding = obstacle("lease_of_stopped", text, evidence, remedy, WARNING, files.get(lease.network, lease.path))
     return finding._replace(network=lease.network)

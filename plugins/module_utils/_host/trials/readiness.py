@@ -23,6 +23,7 @@ from ..errors import HostError
 from ..firewall.tools import tool_obstacles
 from ..kernel.sysctls import read_global
 from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
+from ..paths import directory_above
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
 from ..ranges import ranges_of
@@ -250,13 +251,12 @@ class Readiness:
             if every or verdict.network in (None, network.name) or runtime.profile.choice == NAMED
         ]
 
-    def _untried(self, runtime: Runtime) -> List[Finding]:
+    def _untried(self, runtime: Runtime) -> Iterator[Finding]:
         name = runtime.verdict.network
         if name is None or name in (used.name for used, _level in self._used(runtime)):
-            return []
+            return
         text = f"it is not known whether the network {name!r} works: {runtime.name} builds it itself"
-        finding = obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)
-        return [finding._replace(decides=False)]
+        yield obstacle("not_tried", text, runtime.profile.own, "try it with a container", INFO)._replace(decides=False)
 
     def _built_in(self, runtime: Runtime) -> Iterator[Finding]:
         used = runtime.verdict.network is not None or runtime.profile.choice == OWN
@@ -533,12 +533,9 @@ class NetworkCauses:
 
 def _why_unwritable(path: str) -> Tuple[str, str]:
     """Return why nothing can be written to the directory *path*, or to where it would be made, and what helps."""
-    existing = path
-    while not os.path.lexists(existing) and existing != "/":
-        existing = os.path.dirname(existing)
-    if not os.path.isdir(existing):
-        what = f"a link to {os.readlink(existing)}, which is" if os.path.islink(existing) else "a file, and"
-        return f"{existing} is {what} no directory", f"move {existing} away, so that the directory can be made"
+    existing, why = directory_above(path)
+    if why:
+        return why, f"move {existing} away, so that the directory can be made"
     status = os.statvfs(existing)
     if status.f_flag & os.ST_RDONLY:
         point = mount_point(existing)

@@ -279,11 +279,9 @@ class Rehearsal:
         if sorted(result_addresses(result)) != sorted(result_addresses(cached)):
             raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")
         real = RealNames(result, cached, self._stores, self._surroundings.parents)
-        rehearsed = Rehearsed(
-            {owner: real.objects(objects) for owner, objects in owned.items()},
-            real.objects(_without_moved(inside, result, cached)),
-            {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()},
-        )
+        real_owned = {owner: real.objects(objects) for owner, objects in owned.items()}
+        real_order = {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()}
+        rehearsed = Rehearsed(real_owned, real.objects(_without_moved(inside, result, cached)), real_order)
         rehearsed.macs, rehearsed.partly = list(real.macs), self.partly
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
             rehearsed.device = self._attached.key.ifname

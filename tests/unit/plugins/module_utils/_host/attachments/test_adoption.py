@@ -237,9 +237,10 @@ def test_a_network_without_check_is_adopted_without_it(attach_host, request):
 
 
 def test_an_entry_that_cannot_be_restored(attach_host, forgotten):
-    shutil.rmtree(os.path.join(attach_host.cache_dir, "results"))
-    os.symlink("/nowhere", os.path.join(attach_host.cache_dir, "results"))
+    results = os.path.join(attach_host.cache_dir, "results")
+    subprocess.run(["chattr", "+i", results], check=True)
     error = attach_host.run(web()).outcomes[0].error
+    subprocess.run(["chattr", "-i", results], check=True)
     assert error["code"] == "adopt_failed"
     assert error["message"].startswith("cannot restore the cache entry of demo/web/eth0: ")
     assert attach_host.records() == []

@@ -301,16 +301,17 @@ def test_what_was_attached_to_the_host_netns_is_detached_without_it(attach_host)
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_a_cache_that_cannot_be_read_is_an_error_of_the_attachment(attach_host, state):
+@pytest.mark.parametrize("place", ["", "results", "podwire"])
+def test_a_file_in_the_place_of_the_cache_is_named(attach_host, state, place):
     attach_host.run(web())
-    results = os.path.join(attach_host.cache_dir, "results")
-    os.rename(results, f"{results}.aside")
-    open(results, "w").close()
+    path = os.path.join(attach_host.cache_dir, place).rstrip("/")
+    os.rename(path, f"{path}.aside")
+    open(path, "w").close()
     for run in (attach_host.check, attach_host.run):
-        error = run(web(state=state)).outcomes[0].error
-        assert (error["code"], f"{results}: not a directory" in error["message"]) == ("cache_unreadable", True)
-        assert attach_host.calls == []
-    os.replace(results, f"{results}.file")
-    os.rename(f"{results}.aside", results)
+        with pytest.raises(HostError, match=f"{path} is a file, and no directory; .*move it away") as caught:
+            run(web(state=state))
+        assert (caught.value.code, attach_host.calls) == ("cache_unreadable", [])
+    os.replace(path, f"{path}.file")
+    os.rename(f"{path}.aside", path)
     assert actions(attach_host.run(web(state=state))) == ["none" if state == "present" else "deleted"]
     assert actions(attach_host.run(web(state=state))) == ["none"]

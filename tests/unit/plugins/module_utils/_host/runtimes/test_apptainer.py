@@ -126,9 +126,8 @@ def test_a_list_in_a_conf_file_breaks_what_comes_after_it(fake_host, tmp_path):
 def test_a_plugin_that_its_path_lacks_is_told(fake_host, tmp_path):
     found = verdict(tmp_path, {"00_a.conflist": conflist("a", "ptp")}, missing=["ptp", "dhcp"])
     assert [network.name for network in found.networks] == ["a"]
-    assert found.notes == [
-        f"the network 'a' needs the plugin {kind}, which is not in /usr/lib/cni" for kind in ("dhcp", "ptp")
-    ]
+    text = "the network 'a' needs the plugin {}, which is not in /usr/lib/cni"
+    assert found.notes == [text.format(kind) for kind in ("dhcp", "ptp")]
 
 
 def test_its_own_files_are_recognised():
