@@ -29,22 +29,22 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 54_997),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_793),
+    Part("plugins", "plugins/*", 42_000, 54_976),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_775),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_244),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_241),
     Part("docs", "docs/*", 15_000),
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_268),
+    "attachments": (3_613, 5_258),
     "binaries": (2_110, 2_430),
-    "checks": (1_030, 1_707),
+    "checks": (1_030, 1_706),
     "containers": (1_192, 1_187),
-    "firewall": (842, 1_586),
+    "firewall": (842, 1_585),
     "footprints": (1_127, 1_996),
     "garbage": (947, 1_292),
     "host": (600, 728),
@@ -55,7 +55,7 @@ ROOMS = {
     "trials": (1_714, 3_923),
 }
 HOST = "plugins/module_utils/_host"
-BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_403, f"{HOST}/*/*")
+BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_397, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_100
 # The files that each "On its way, ... opens these files" of architecture.md names.
