@@ -118,9 +118,9 @@ def _unusable(store: str) -> Iterator[Finding]:
 
 
 def _why_locked(path: str) -> Tuple[str, str]:
-    """Return why a file cannot be written, and what helps; "" if it can."""
+    """Return why a file cannot be written, and what helps; "" if it can. A FIFO in its place is not waited for."""
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
         point = mount_point(path)
         read_only = f"it is mounted read-only ({point})", f"mount -o remount,rw {point}"
