@@ -10,7 +10,7 @@ leaves entries with invalid names alone.
 from __future__ import annotations
 
 from . import cache, gojson, types, version
-from .conf import NetworkConfigList, PluginConfig, inject_conf
+from .conf import NetworkConfigList, PluginConfig, injected
 from .errors import (
     CacheError,
     CheckNotSupportedError,
@@ -200,13 +200,13 @@ class CNIConfig:
             }
             for plugin in lst.plugins:
                 try:
-                    conf = inject_conf(plugin, values)
+                    stdin = injected(plugin.bytes, values)
                 except ConfigError as exc:
                     # Go also reports it, but then runs the plugin without a configuration and crashes.
                     errors.append(_prefixed(f"failed to generate configuration to GC plugin {plugin.type}", exc))
                     continue
                 try:
-                    self._run_bare("GC", conf)
+                    self._run_bare("GC", plugin, stdin)
                 except CNIError as exc:
                     errors.append(_prefixed(f"failed to GC plugin {plugin.type}", exc))
         if errors:
@@ -242,11 +242,11 @@ class CNIConfig:
             return
         for plugin in lst.plugins:
             try:
-                conf = inject_conf(plugin, {"name": lst.name, "cniVersion": lst.cni_version})
+                stdin = injected(plugin.bytes, {"name": lst.name, "cniVersion": lst.cni_version})
             except ConfigError as exc:
                 text = f"failed to generate configuration to get plugin STATUS {plugin.type}"
                 raise _prefixed(text, exc) from exc
-            self._run_bare("STATUS", conf)
+            self._run_bare("STATUS", plugin, stdin)
 
     # ---- single plugins
 
@@ -302,8 +302,8 @@ class CNIConfig:
         _validate(name, rt)
         if prev_result is None:
             _prepare(self.cache_dir, name, rt)
-        conf = _build_one_config(name, cni_version, plugin, prev_result, rt)
-        return exec_plugin_with_result(path, conf.bytes, self._env("ADD", rt), self.executor, self.timeout)
+        stdin = _build_one_config(name, cni_version, plugin, prev_result, rt)
+        return exec_plugin_with_result(path, stdin, self._env("ADD", rt), self.executor, self.timeout)
 
     def _run(
         self,
@@ -317,11 +317,11 @@ class CNIConfig:
         path = self.executor.find_in_path(plugin.type, self.path)
         self._exec(path, _build_one_config(name, cni_version, plugin, prev_result, rt), command, rt)
 
-    def _run_bare(self, command: str, conf: PluginConfig) -> None:
-        self._exec(self.executor.find_in_path(conf.type, self.path), conf, command, RuntimeConf("", "", ""))
+    def _run_bare(self, command: str, plugin: PluginConfig, stdin: bytes) -> None:
+        self._exec(self.executor.find_in_path(plugin.type, self.path), stdin, command, RuntimeConf("", "", ""))
 
-    def _exec(self, path: str, conf: PluginConfig, command: str, rt: RuntimeConf) -> None:
-        self.executor.exec_plugin(path, conf.bytes, self._env(command, rt), self.timeout)
+    def _exec(self, path: str, stdin: bytes, command: str, rt: RuntimeConf) -> None:
+        self.executor.exec_plugin(path, stdin, self._env(command, rt), self.timeout)
 
     def _env(self, command: str, rt: RuntimeConf) -> dict[str, str]:
         return plugin_env(command, rt.container_id, rt.net_ns, rt.args, rt.if_name, ":".join(self.path))
@@ -345,7 +345,7 @@ def _require_check(cni_version: str) -> None:
 
 def _build_one_config(
     name: str, cni_version: str, plugin: PluginConfig, prev_result: Result | None, rt: RuntimeConf
-) -> PluginConfig:
+) -> bytes:
     """Return what a plugin gets on stdin: its configuration with the network's name and version and the result so far.
 
     runtimeConfig gets the arguments of the capabilities that the plugin has; without any, it is not changed.
@@ -353,13 +353,14 @@ def _build_one_config(
     values: dict[str, t.Any] = {"name": name, "cniVersion": cni_version}
     if prev_result is not None:
         values["prevResult"] = prev_result.to_dict()
-    conf = inject_conf(plugin, values)
+    stdin = injected(plugin.bytes, values)
     runtime_config = {
         capability: rt.capability_args[capability]
-        for capability, enabled in conf.capabilities.items()
+        for capability, enabled in plugin.capabilities.items()
         if enabled and capability in rt.capability_args
     }
-    return inject_conf(conf, {"runtimeConfig": runtime_config}) if runtime_config else conf
+    # In a second turn as in Go, by which the keys of prevResult are sorted, too.
+    return injected(stdin, {"runtimeConfig": runtime_config}) if runtime_config else stdin
 
 
 def _description(plugin: PluginConfig) -> str:

@@ -345,8 +345,13 @@ def load_network_conf(
 
 def inject_conf(original: PluginConfig, values: t.Mapping[str, t.Any]) -> PluginConfig:
     """Return `original` with `values` set at its top level, encoded with sorted keys. Raises `ConfigError`."""
+    return network_plugin_conf_from_bytes(injected(original.bytes, values))
+
+
+def injected(data: bytes, values: t.Mapping[str, t.Any]) -> bytes:
+    """Return the JSON of a plugin's configuration as `inject_conf` changes it."""
     try:
-        config = gojson.as_object(gojson.loads(original.bytes), "")
+        config = gojson.as_object(gojson.loads(data), "")
     except JSONError as exc:
         raise _failed("unmarshal existing network bytes: ", exc) from exc
     for key, value in values.items():
@@ -355,4 +360,4 @@ def inject_conf(original: PluginConfig, values: t.Mapping[str, t.Any]) -> Plugin
         if value is None:
             raise ConfigError(f"key '{key}' value must not be nil")
         config[key] = value
-    return network_plugin_conf_from_bytes(gojson.dumps(config))
+    return gojson.dumps(config)
