@@ -22,6 +22,8 @@ _PASSING = re.compile(
     r"_timer$|^(tcn?|topology_change.*|root_.*|bridge_id|designated_.*|state|id|no|config_pending|hold|proto_down.*)$"
     r"|^(fdb_n_learned|message_age.*|forward_delay_.*|mcast_.*|port_.*|cost|timer_.*|group_addr|used|expires)$"
 )
+# The addresses of multicast groups that an interface listens to come and go.
+_LASTING_NEIGHBOUR = re.compile(r"PERMANENT|^(?!33:33:|01:00:5e).*permanent")
 _SYSCTLS_FOLLOWING = frozenset(("mtu", "stable_secret"))
 _XTABLES = frozenset(("filter", "nat", "mangle", "raw", "security"))
 _BUILT_IN = re.compile(r":[A-Z]+ ACCEPT")
@@ -40,7 +42,7 @@ def take(spaces: dict[str, str]) -> dict[str, Any]:
             ("routes", _routes(parts[1], parts[2])),
             ("rules", sorted(parts[3].splitlines())),
             ("traffic", _traffic(parts[4])),
-            ("neighbours", sorted(parts[5].splitlines())),
+            ("neighbours", sorted(filter(_LASTING_NEIGHBOUR.search, parts[5].splitlines()))),
         ):
             found[f"{label} {section}"] = lines
         names = [link["ifname"] for link in json.loads(parts[0])]
@@ -67,20 +69,25 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _commands(where: str) -> str:
-    devices = f"ip {where} -o link | cut -d' ' -f2 | sed 's/[@:].*//'"
+    # Without a queue (noqueue, or noop while it is down), an interface has no filters.
     return f"""
         ip {where} -json -d address; echo =====
         ip {where} -4 -json -d -N route show table all; echo =====
         ip {where} -6 -json -d -N route show table all; echo =====
         ip {where} rule; ip {where} -6 rule; echo =====
-        tc {where} qdisc show
-        for device in $({devices}); do
+        queues=$(tc {where} qdisc show)
+        echo "$queues"
+        declare -A queued
+        while read -r _ kind _ _ device _; do
+          [[ $kind = no* ]] || queued[$device]=yes
+        done <<<"$queues"
+        for device in "${{!queued[@]}}"; do
           for parent in ingress root; do
             tc {where} filter show dev $device $parent 2>/dev/null | sed "s/^/$device $parent /" || true
           done
         done; echo =====
-        ip {where} neighbour | grep PERMANENT || true
-        bridge {where} fdb | grep permanent | grep -v '^33:33:\\|^01:00:5e' || true
+        ip {where} neighbour
+        bridge {where} fdb
     """
 
 

@@ -67,7 +67,7 @@ def exchanged(path, value):
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_stands_in_the_place_of_a_value_is_bounded_and_counted(kind):
-    for path in places(RECORD):
+    for path in list(places(RECORD))[:: sample.STEP]:
         record = bounds.bounded(exchanged(path, HOSTILE[kind]))
         # The value is one of its field, whatever it is.
         assert set(record["cut"]) == {path[0]} and record["cut"][path[0]] > 0, path
