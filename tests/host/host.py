@@ -37,22 +37,15 @@ PYTHON = "/usr/bin/python3"
 # time: those are not changes of a module.
 NETWORK_STATE = r"""
 look() {
-  echo "= links $*"
-  ip "$@" -brief link
-  echo "= addresses $*"
-  ip "$@" -oneline address show scope global
-  echo "= routes $*"
-  ip "$@" route
+  ip "$@" -brief link | awk '{ print $1, $3 }'
+  ip "$@" -oneline address show scope global | awk '{ print $2, $4 }'
+  ip "$@" route | sed 's/ linkdown//'
 }
-{
-  look
-  for name in $(ip netns list | cut -d' ' -f1 | sort); do
-    look -n "$name" 2>&1 || true
-  done
-} | awk '/^= / { part = $2; print; next }
-  part == "links" { $0 = $1 " " $3 }
-  part == "addresses" { $0 = $2 " " $4 }
-  { gsub(/ linkdown/, ""); print }'
+look
+for name in $(ip netns list | cut -d' ' -f1 | sort); do
+  echo "$name"
+  look -n "$name" 2>&1 || true
+done
 { iptables-save; ip6tables-save; } | sed '/^#/d; s/\[[0-9:]*\]//'
 """
 _COMPILED = str(preloaded.ADDRESS.with_name("compiled"))

@@ -244,8 +244,7 @@ class CNIConfig:
             try:
                 stdin = injected(plugin.bytes, {"name": lst.name, "cniVersion": lst.cni_version})
             except ConfigError as exc:
-                text = f"failed to generate configuration to get plugin STATUS {plugin.type}"
-                raise _prefixed(text, exc) from exc
+                raise _prefixed(f"failed to generate configuration to get plugin STATUS {plugin.type}", exc) from exc
             self._run_bare("STATUS", plugin, stdin)
 
     # ---- single plugins
@@ -315,13 +314,12 @@ class CNIConfig:
         rt: RuntimeConf,
     ) -> None:
         path = self.executor.find_in_path(plugin.type, self.path)
-        self._exec(path, _build_one_config(name, cni_version, plugin, prev_result, rt), command, rt)
+        stdin = _build_one_config(name, cni_version, plugin, prev_result, rt)
+        self.executor.exec_plugin(path, stdin, self._env(command, rt), self.timeout)
 
     def _run_bare(self, command: str, plugin: PluginConfig, stdin: bytes) -> None:
-        self._exec(self.executor.find_in_path(plugin.type, self.path), stdin, command, RuntimeConf("", "", ""))
-
-    def _exec(self, path: str, stdin: bytes, command: str, rt: RuntimeConf) -> None:
-        self.executor.exec_plugin(path, stdin, self._env(command, rt), self.timeout)
+        path = self.executor.find_in_path(plugin.type, self.path)
+        self.executor.exec_plugin(path, stdin, self._env(command, RuntimeConf("", "", "")), self.timeout)
 
     def _env(self, command: str, rt: RuntimeConf) -> dict[str, str]:
         return plugin_env(command, rt.container_id, rt.net_ns, rt.args, rt.if_name, ":".join(self.path))

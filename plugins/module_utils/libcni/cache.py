@@ -302,11 +302,8 @@ def _unfinished(path: str) -> tuple[str, str]:
 
 def _remove(path: str) -> None:
     try:
-        try:
-            os.unlink(path)
-        except IsADirectoryError:
-            # Go's os.Remove also removes an empty directory.
-            os.rmdir(path)
+        # Go's os.Remove also removes an empty directory.
+        (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
     except OSError:
         # It is gone already, or it stays, as in Go.
         return

@@ -73,10 +73,9 @@ def _failed(prefix: str, error: JSONError) -> ConfigError:
 def _read(path: str) -> bytes:
     try:
         return read_file(path)
-    except IsADirectoryError as exc:
-        raise ConfigError(f"error reading {path}: {os_error_text('read', path, exc)}", path) from exc
     except OSError as exc:
-        raise ConfigError(f"error reading {path}: {os_error_text('open', path, exc)}", path) from exc
+        verb = "read" if isinstance(exc, IsADirectoryError) else "open"
+        raise ConfigError(f"error reading {path}: {os_error_text(verb, path, exc)}", path) from exc
     except ValueError as exc:
         raise ConfigError(f"error reading {quote(path)}: open {quote(path)}: invalid argument", path) from exc
 
@@ -114,9 +113,8 @@ def decode_plugin_conf(parsed: t.Any, data: bytes) -> PluginConfig:
 
 def _set_plugin_field(conf: PluginConfig, field: str, value: t.Any) -> None:
     if field in _STRING_FIELDS:
-        # null leaves a string as it is.
-        if value is not None:
-            setattr(conf, _STRING_FIELDS[field], gojson.as_string(value, field))
+        name = _STRING_FIELDS[field]
+        setattr(conf, name, gojson.string_over(getattr(conf, name), value, field))
     elif field == "capabilities":
         if value is None:
             conf.capabilities = {}
@@ -273,11 +271,9 @@ def network_conf_from_file(
 
 def conf_list_from_conf(original: PluginConfig) -> NetworkConfigList:
     """Convert a single plugin's configuration to a list. Raises `ConfigError`."""
-    return network_conf_from_bytes(
-        gojson.dumps(
-            {"name": original.name, "cniVersion": original.cni_version, "plugins": [gojson.loads(original.bytes)]}
-        )
-    )
+    plugins = [gojson.loads(original.bytes)]
+    conf = {"name": original.name, "cniVersion": original.cni_version, "plugins": plugins}
+    return network_conf_from_bytes(gojson.dumps(conf))
 
 
 # ---- directories

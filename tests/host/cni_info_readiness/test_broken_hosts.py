@@ -25,22 +25,16 @@ CASES = [
 CASES[-1] = (broken.written_from_elsewhere, broken.broken_unused_plugin, "old", None)
 NAMES = [f"{fault.__name__}-{generation}-{newer or 'bookworm'}" for fault, _herring, generation, newer in CASES]
 
-LO = [{"type": "loopback"}]
-
 
 def same(node, codes):
     """Return the readiness once containerd has noticed the change."""
-    found = []
 
     def settled():
-        found[:] = [node.explain()]
-        return [one["code"] for one in found[0].errors] == codes
+        found = node.explain()
+        print(json.dumps([found.row, found.obstacles], indent=1))
+        return found if [obstacle["code"] for obstacle in found.errors] == codes else None
 
-    try:
-        wait_until(settled)
-    except AssertionError:
-        pytest.fail(json.dumps([found[0].row, found[0].obstacles], indent=1))
-    return found[0]
+    return wait_until(settled)
 
 
 def test_a_sound_host_is_ready(node):
@@ -162,9 +156,8 @@ def test_a_containerd_that_hangs_is_not_known_to_be_ready(node):
         assert (found.row["ready"], found.errors) == (None, [])
         assert "no complete answer within 5 s" in found.row["unknown"]
         assert [one["code"] for one in found.obstacles] == ["not_answered"]
-        conf = node.host.run(
-            "cni_conf", networks=[{"name": "more", "conflist": {"cniVersion": "1.0.0", "plugins": LO}}]
-        )
+        conflist = {"cniVersion": "1.0.0", "plugins": [{"type": "loopback"}]}
+        conf = node.host.run("cni_conf", networks=[{"name": "more", "conflist": conflist}])
         assert conf["confirmed"] is None
         assert any("no complete answer within 5 s" in text for text in conf["warnings"])
     finally:

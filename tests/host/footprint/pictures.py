@@ -75,17 +75,12 @@ def _commands(where: str) -> str:
         ip {where} -4 -json -d -N route show table all; echo =====
         ip {where} -6 -json -d -N route show table all; echo =====
         ip {where} rule; ip {where} -6 rule; echo =====
-        queues=$(tc {where} qdisc show)
-        echo "$queues"
-        declare -A queued
+        queues=$(tc {where} qdisc show); echo "$queues"
         while read -r _ kind _ _ device _; do
-          [[ $kind = no* ]] || queued[$device]=yes
-        done <<<"$queues"
-        for device in "${{!queued[@]}}"; do
-          for parent in ingress root; do
+          [[ $kind = no* ]] || for parent in ingress root; do
             tc {where} filter show dev $device $parent 2>/dev/null | sed "s/^/$device $parent /" || true
           done
-        done; echo =====
+        done <<<"$queues"; echo =====
         ip {where} neighbour
         bridge {where} fdb
     """
