@@ -75,12 +75,12 @@ def _commands(where: str) -> str:
         ip {where} -4 -json -d -N route show table all; echo =====
         ip {where} -6 -json -d -N route show table all; echo =====
         ip {where} rule; ip {where} -6 rule; echo =====
-        queues=$(tc {where} qdisc show); echo "$queues"
-        while read -r _ kind _ _ device _; do
+        tc {where} qdisc show | while read -r _ kind number _ device rest; do
+          echo "qdisc $kind $number dev $device $rest"
           [[ $kind = no* ]] || for parent in ingress root; do
             tc {where} filter show dev $device $parent 2>/dev/null | sed "s/^/$device $parent /" || true
           done
-        done <<<"$queues"; echo =====
+        done; echo =====
         ip {where} neighbour
         bridge {where} fdb
     """
