@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import struct
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects i
     ROUTING_RULE_SIZE,
     TRAFFIC,
     KernelObject,
+    device_of,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Dumps, attributes_in
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
@@ -38,9 +40,11 @@ _REMOVALS = {
     "neigh": (29, NEIGHBOUR.size, (3, 4)),
     "fdb": (29, NEIGHBOUR.size, (3, 4)),
     # The kind is enough beside the handle.
+    "qdisc": (37, TRAFFIC.size, range(2, 20)),
+    "class": (41, TRAFFIC.size, range(2, 20)),
     "filter": (45, TRAFFIC.size, range(2, 20)),
 }
-_OLD_QDISC, _OLD_CLASS, _NEW_ROUTE, _CREATE = 37, 41, 24, 0x400
+_NEW_ROUTE, _CREATE = 24, 0x400
 
 
 class Break(NamedTuple):
@@ -116,14 +120,13 @@ class _Object:
             yield from self._link()
         elif self.value is None:
             assert kind == "route", f"no way to bring back {self.key}"
-            yield "back", self._in_space(partial(_send, _NEW_ROUTE, self.raw, ROUTE.size, (12, 20, 26), _CREATE))
+            do = partial(_send, _NEW_ROUTE, self.key, self.raw, ROUTE.size, (12, 20, 26), _CREATE)
+            yield "back", self._in_space(do)
         elif kind in _REMOVALS:
             request, size, left_out = _REMOVALS[kind]
-            yield "deleted", self._in_space(partial(_send, request, self.raw, size, left_out))
-        elif kind in ("qdisc", "class"):
             # A class of tbf comes and goes with its qdisc.
-            if kind == "qdisc" or self.value["kind"] != "tbf":
-                yield "deleted", self._in_space(partial(_send_traffic, kind, self.raw, self.value["kind"]))
+            if kind != "class" or self.value["kind"] != "tbf":
+                yield "deleted", self._in_space(partial(_send, request, self.key, self.raw, size, left_out))
         elif kind in _FOLDERS:
             path = f"{_FOLDERS[kind]}/{self.key[1]}/{self.key[2]}"
             yield "changed", self._in_space(partial(_write, path, "0" if self.value else "1"))
@@ -149,10 +152,9 @@ class _Object:
             move = f"ip -n {self.container.namespace} link set {inner} netns 1"
             yield "back", partial(sh, f"{move}; ip link set {inner} name {name}")
             return
+        turned = "down" if value["flags"] & _UP else "up"
         commands = {
-            "down"
-            if value["flags"] & _UP
-            else "up": f"{ip} link set {name} {'down' if value['flags'] & _UP else 'up'}",
+            turned: f"{ip} link set {name} {turned}",
             "mtu": f"{ip} link set {name} mtu {value['mtu'] - 60}",
             "txqlen": f"{ip} link set {name} txqueuelen 77",
             "addrgenmode": f"{ip} link set {name} addrgenmode {'none' if not value['genmode'] else 'eui64'}",
@@ -173,29 +175,30 @@ class _Object:
         # A VRF has ports, too.
         if _HAIRPIN in value["port"]:
             commands["on another bridge"] = f"{ip} link set {name} nomaster; {ip} link set {name} master pwf-other"
-            turned = "off" if value["port"].get(_HAIRPIN) == "01" else "on"
-            commands["hairpin"] = f"bridge link set dev {name} hairpin {turned}"
+            hairpin = "off" if value["port"].get(_HAIRPIN) == "01" else "on"
+            commands["hairpin"] = f"bridge link set dev {name} hairpin {hairpin}"
         if value["kind"] == "bridge":
             commands["settings"] = f"ip link set {name} type bridge ageing_time 1234"
         for how, command in commands.items():
             yield how, partial(sh, command)
 
 
-def _send(request: int, raw: bytes, size: int, left_out: Collection[int], flags: int = 0) -> None:
-    """Send the kernel's own message back, as a request."""
-    parts = [_attribute(kind, value) for kind, value in attributes_in(raw, size).items() if kind not in left_out]
+def _send(request: int, key: tuple[Any, ...], raw: bytes, size: int, left_out: Collection[int], flags: int = 0) -> None:
+    """Send the kernel's own message back, as a request. The interface may have been made again, with another index."""
+    head, attributes, device = raw[:size], attributes_in(raw, size), device_of(key)
+    if device:
+        index = struct.pack("=I", socket.if_nametoindex(device))
+        if key[0] == "route":
+            attributes[4] = index
+        else:
+            head = head[:4] + index + head[8:]
+    parts = [_attribute(kind, value) for kind, value in attributes.items() if kind not in left_out]
     with Dumps() as netlink:
-        netlink.change(request, raw[:size] + b"".join(parts), flags)
+        netlink.change(request, head + b"".join(parts), flags)
 
 
 def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
-
-
-def _send_traffic(kind: str, raw: bytes, name: str) -> None:
-    with Dumps() as netlink:
-        request = _OLD_QDISC if kind == "qdisc" else _OLD_CLASS
-        netlink.change(request, raw[: TRAFFIC.size] + _attribute(1, name.encode() + b"\0"))
 
 
 def _write(name: str, text: str) -> None:
@@ -278,9 +281,8 @@ def _at_once(container: Container, footprints: list[Footprint]) -> Iterator[Brea
             do = partial(sh, command) if isinstance(command, str) else command
             yield Break(f"at once: {what}", f"at once: {what}", do, **more)
 
-    yield from found(
-        "nft flush ruleset", "nft flush ruleset", [key for key in firewall if key[1] != "iptables-legacy"], others=True
-    )
+    rules = [key for key in firewall if key[1] != "iptables-legacy"]
+    yield from found("nft flush ruleset", "nft flush ruleset", rules, others=True)
     legacy = [key for key in firewall if key[1] == "iptables-legacy"]
     yield from found("iptables-legacy flushed", flush_legacy, legacy, others=True)
     shared = [key for key in firewall if len(key) == 6 and key[4] in ("FORWARD", "POSTROUTING")]

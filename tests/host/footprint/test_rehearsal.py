@@ -348,9 +348,8 @@ def test_a_default_route_that_multus_gave_to_another_network_is_not_put_back(own
     multus = {"cniVersion": "1.0.0", "name": "multus", "plugins": [{"type": "multus", "delegates": []}]}
     config = base64.b64encode(json.dumps(multus).encode()).decode()
     sh(f"mkdir {CACHE}/multus; mv {CACHE}/results {CACHE}/multus; mkdir {CACHE}/results")
-    (CACHE / "results/multus-pwf-ctr-0001-eth0").write_text(
-        json.dumps({**cached, "networkName": "multus", "config": config})
-    )
+    entry = {**cached, "networkName": "multus", "config": config}
+    (CACHE / "results/multus-pwf-ctr-0001-eth0").write_text(json.dumps(entry))
     files = sh(f"find {CACHE} -type f -exec sha256sum {{}} +")
     found = audit(site)
     assert {attachment.owner for attachment in found.drifts.attachments} == {tuple(c.key) for c in site.containers}
@@ -368,9 +367,8 @@ def test_plugins_that_were_replaced_later_are_not_rehearsed(owned):
     shutil.copy2(site.work / "bridge", bridge)
     found = Audit([str(site.plugins)], HostStores(NONE))
     found.run()
-    assert [(row["compared"], row["why"]) for row in found.rows()["attachments"]] == [
-        ("partly", "the plugin bridge was replaced after the attachment was made")
-    ] * 2
+    partly = ("partly", "the plugin bridge was replaced after the attachment was made")
+    assert [(row["compared"], row["why"]) for row in found.rows()["attachments"]] == [partly] * 2
     # The results of the ADDs are compared, as without rehearsals.
     sh("ip -n pwf-ctr route delete default")
     found.run()

@@ -210,18 +210,11 @@ def test_the_namespace_goes_before_del(host):
 
 
 def test_the_last_network_fails(host):
-    Path("/etc/cni/multinet/nads/default/late.json").write_text(
-        json.dumps(
-            {
-                "kind": "NetworkAttachmentDefinition",
-                "metadata": {"name": "late"},
-                "spec": {"config": {"cniVersion": host.version, "type": "macvlan", "master": "par0", "mode": "odd"}},
-            }
-        )
-    )
-    with pytest.raises(
-        libcni.PluginError, match=r'error adding container to network "late": .*unknown macvlan mode: "odd"'
-    ) as caught:
+    config = {"cniVersion": host.version, "type": "macvlan", "master": "par0", "mode": "odd"}
+    nad = {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "late"}, "spec": {"config": config}}
+    Path("/etc/cni/multinet/nads/default/late.json").write_text(json.dumps(nad))
+    text = 'error adding container to network "late": .*unknown macvlan mode: "odd"'
+    with pytest.raises(libcni.PluginError, match=text) as caught:
         host.add("storage,second,late")
     assert "DEL of what was added failed" not in str(caught.value)
     assert left() == []

@@ -62,9 +62,8 @@ def test_a_problem_in_a_block_has_the_line_of_the_file():
     assert (entry["file"], entry["pointer"]) == ("nads.yml", "/spec/config/plugins/1/mtu")
     assert (entry["line"], entry["column"]) == (13, 19)
     assert TEXT.split("\n")[12][18:] == '"1500"}'
-    with pytest.raises(
-        AnsibleFilterError, match=r"nads\.yml, line 13, column 19, /spec/config/plugins/1/mtu: tuning: mtu"
-    ):
+    text = r"nads\.yml, line 13, column 19, /spec/config/plugins/1/mtu: tuning: mtu"
+    with pytest.raises(AnsibleFilterError, match=text):
         cni_nads(TEXT, file="nads.yml")
 
 

@@ -196,9 +196,8 @@ def test_addresses_and_routes(here, host):
     }
     assert netns.has_route(libcni.Route("10.2.0.0/16", "10.1.0.1", mtu=1400), "eth0") is False
     assert netns.has_route(libcni.Route("10.2.0.0/16"), "eth0") is False
-    with pytest.raises(
-        libcni.CNIError, match=r"failed to add route '10.9.0.0/16 via 10.77.0.1 dev eth0': network is unre"
-    ):
+    text = "failed to add route '10.9.0.0/16 via 10.77.0.1 dev eth0': network is unre"
+    with pytest.raises(libcni.CNIError, match=text):
         netns.add_route(libcni.Route("10.9.0.0/16", "10.77.0.1"), "eth0")
     with pytest.raises(libcni.CNIError, match="another route has its place"):
         netns.add_route(libcni.Route("10.2.0.0/16", "10.1.0.3", priority=7), "eth0")

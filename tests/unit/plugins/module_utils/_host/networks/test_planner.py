@@ -89,9 +89,8 @@ def test_a_foreign_file_with_the_name_is_refused_and_named(conf_host):
 
 def test_what_can_be_done_about_a_foreign_file_of_the_network(conf_host):
     conf_host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
-    with pytest.raises(
-        HostError, match=r"cannot be adopted because it is a link or not a \.conflist; replace it with 'replace: true'"
-    ):
+    text = r"cannot be adopted because it is a link or not a \.conflist; replace it with 'replace: true'"
+    with pytest.raises(HostError, match=text):
         conf_host.plan(want("a"), levels=())
 
 
