@@ -15,11 +15,12 @@ from ..errors import HostError
 from ..leases import read_leases
 from ..paths import names_in
 from .request import Key
-from .store import LEFTOVER, RECORDS, CachedAttachment, CacheFile, read_cache_file
+from .store import LEFTOVER, RECORDS, CachedAttachment, CacheFile, check_directories, read_cache_file
 
 # The default cache of this collection. Go's libcni, and so every runtime that does not set another directory, uses
 # /var/lib/cni; Multus, the successors of dockershim and Firecracker use directories below it.
 _MANAGED_DIR = "/var/lib/podwire/cni"
+_VERSION = ("st_ino", "st_mtime_ns", "st_size")
 
 
 class CacheContents:
@@ -58,8 +59,9 @@ class CacheContents:
 class HostStores:
     """The stores of a host, each read once, when it is first asked for, for all parts of a run.
 
-    ``contents``: of the cache *cache_dir*, ``others``: of the known caches. Raises HostError like :func:`read_cache`.
-    ``live``: the LiveSet, once who lives has been read, after all that may be left of the dead.
+    ``contents``: of the cache *cache_dir*, ``others``: of the known caches. ``live``: the LiveSet, once who
+    lives has been read, after all that may be left of the dead. Raises HostError like :func:`read_cache` and
+    :func:`check_directories`.
     """
 
     def __init__(self, cache_dir: str) -> None:
@@ -69,6 +71,7 @@ class HostStores:
 
     @cached_property
     def contents(self) -> CacheContents:
+        check_directories(self.cache_dir)
         return read_cache(self.cache_dir)
 
     @cached_property
@@ -124,11 +127,9 @@ def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise HostError(
-            f"cannot list {folder}: {error.strerror}; its attachments may be alive. Make it a directory that root can "
-            "read, or move it away if nothing uses it, and run again",
-            code="source_unusable",
-        ) from error
+        remedy = "Make it a directory that root can read, or move it away if nothing uses it, and run again"
+        text = f"cannot list {folder}: {error.strerror}; its attachments may be alive. {remedy}"
+        raise HostError(text, code="source_unusable") from error
     paths = [os.path.join(folder, name) for name in names if name.startswith(start) and name.endswith(end)]
     files = [file for file in map(read_cache_file, paths) if file is not None]
     return [file for file in files if file.status is None or not stat.S_ISDIR(file.status.st_mode)]
@@ -139,11 +140,7 @@ def remove_files(files: List[CacheFile]) -> None:
     for file in files:
         try:
             now, then = os.lstat(file.path), file.status
-            if then is None or (now.st_ino, now.st_mtime_ns, now.st_size) == (
-                then.st_ino,
-                then.st_mtime_ns,
-                then.st_size,
-            ):
+            if then is None or all(getattr(now, name) == getattr(then, name) for name in _VERSION):
                 os.unlink(file.path)
         except FileNotFoundError:
             continue

@@ -49,11 +49,9 @@ def apply_routes(
     except CNIError as error:
         if attached.state:
             store.write(attached)
-        raise HostError(
-            f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
-            "network",
-            code="default_route_failed",
-        ) from error
+        remedy = "default-route must name a gateway in a subnet of the network"
+        text = f"cannot change the default routes of {key}: {error}; {remedy}"
+        raise HostError(text, code="default_route_failed") from error
     member = PodMember(before.pod, before.place, before.network, asked, made if asked else None, removed)
     result = changed_result(made or {}, asked)
     write_result(cache_dir, attached, result)

@@ -423,11 +423,16 @@ def cache_dirs(cache_dir: str) -> List[str]:
 def check_cache_dir(cache_dir: str) -> None:
     """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs.
 
-    ``cache_unreadable`` if anything else is in the place of a directory.
+    Raises HostError like :func:`check_directories`.
     """
+    check_directories(cache_dir)
     for path in cache_dirs(cache_dir):
         check_trusted(path)
-        why = directory_above(path)[1]
+
+
+def check_directories(cache_dir: str) -> None:
+    """Raise HostError ``cache_unreadable`` if anything else is in the place of a directory of the cache."""
+    for why in (directory_above(path)[1] for path in cache_dirs(cache_dir)):
         if why:
             text = f"{why}; look what it is, move it away, or set another cache_dir"
             raise HostError(f"nobody can tell what is attached: {text}", code="cache_unreadable")

@@ -287,9 +287,8 @@ def test_the_record_of_another_attachment_with_that_file_name(tmp_path):
 
 def test_a_directory_that_cannot_be_listed(tmp_path):
     (tmp_path / "results").write_text("")
-    with pytest.raises(
-        HostError, match=r"cannot list .*/results: Not a directory; its attachments may be alive"
-    ) as caught:
+    text = "cannot list .*/results: Not a directory; its attachments may be alive"
+    with pytest.raises(HostError, match=text) as caught:
         read(tmp_path)
     assert caught.value.code == "source_unusable"
 

@@ -249,12 +249,14 @@ def test_an_attachment_from_before_the_boot_says_so(gc_host):
     assert text.startswith("the host was rebooted later, at 2")
 
 
-def test_a_cache_that_cannot_be_listed_is_an_error(gc_host):
-    os.makedirs(gc_host.cache_dir)
-    Path(gc_host.cache_dir, "results").write_bytes(b"")
-    with pytest.raises(HostError) as caught:
+@pytest.mark.parametrize("place", ["", "results", "podwire"])
+def test_a_file_in_the_place_of_the_cache_is_named(gc_host, place):
+    path = Path(gc_host.cache_dir, place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    with pytest.raises(HostError, match=f"{path} is a file, and no directory; .*move it away") as caught:
         gc_host.plan()
-    assert caught.value.code == "source_unusable"
+    assert caught.value.code == "cache_unreadable"
 
 
 def test_a_cache_of_pods_whose_path_is_relative_is_not_read(gc_host, monkeypatch):

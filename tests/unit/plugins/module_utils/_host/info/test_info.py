@@ -132,6 +132,12 @@ def test_interrupted_and_lost_attachments_are_listed(cache):
     assert [entry.code for entry in here.problems] == ["interrupted", "cache_lost"]
 
 
+def test_a_file_in_the_place_of_the_cache_is_named(tmp_path):
+    (tmp_path / "cache").write_text("")
+    (problem,) = attachments.AttachmentsInfo(HostStores(str(tmp_path / "cache"))).problems
+    assert problem.code == "cache_unreadable" and "/cache is a file, and no directory; look" in problem.what
+
+
 def test_a_digest_is_remembered_as_long_as_the_file_is_the_same(tmp_path, manifest):
     path = tmp_path / "bridge"
     path.write_text("binary")
