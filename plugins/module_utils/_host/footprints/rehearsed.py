@@ -79,16 +79,16 @@ def _renamed(reading: Reading, space: str, kind: str, mac: bytes) -> Tuple[int, 
 def order_rules(present: Reading, orders: Sequence[Mapping[ObjectKey, List[str]]]) -> Dict[ObjectKey, List[str]]:
     """Return the order of the rules in each chain: as they stand now, and each missing one behind those before it.
 
-    A missing rule without a known one before it comes first in the table filter, where plugins insert, else last.
+    Without a known one before it, it comes first in the table filter, where plugins insert, else before the first known
+    one behind it (what drops the rest comes after what passes), else last.
     """
+    chains = present.chains.chains if present.chains is not None else {}
     chain_rules: Dict[ObjectKey, List[str]] = {}
     for order in orders:
         for place, rules in order.items():
-            if place not in chain_rules:
-                chain = present.chains.chains.get(place) if present.chains is not None else None
-                chain_rules[place] = list(chain.rules) if chain is not None else []
-            known = chain_rules[place]
-            position = 0 if place[3] == "filter" else len(known)
+            known = chain_rules.setdefault(place, list(chains[place].rules) if place in chains else [])
+            first = next((known.index(rule) for rule in rules if rule in known), len(known))
+            position = 0 if place[3] == "filter" else first
             for rule in rules:
                 if rule in known:
                     position = known.index(rule) + 1

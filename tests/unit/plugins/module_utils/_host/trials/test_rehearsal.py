@@ -226,11 +226,11 @@ def test_a_renamed_interface_is_known_by_its_mac(rehearse):
     assert found.settled(found.inside, Reading({"ns": {("link", "eth9"): other}}), "ns")[key].ifindex == 0
 
 
-def test_missing_rules_come_behind_known_ones():
+def test_missing_rules_stand_between_known_ones():
     chains = FoundChains()
     chains.chains[PLACE] = Chain("ACCEPT", ["other", "b", "last"])
     forward = (*PLACE[:3], "filter", "FORWARD")
     chains.chains[forward] = Chain("ACCEPT", ["other"])
     found = order_rules(Reading({}, chains), [{PLACE: ["a", "b", "c"], forward: ["x", "y"]}, {PLACE: ["b", "d"]}])
-    assert found == {PLACE: ["other", "b", "d", "c", "last", "a"], forward: ["x", "y", "other"]}
+    assert found == {PLACE: ["other", "a", "b", "d", "c", "last"], forward: ["x", "y", "other"]}
     assert order_rules(Reading({}), [{PLACE: ["a", "b"]}]) == {PLACE: ["a", "b"]}
