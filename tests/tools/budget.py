@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 54_976),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_775),
+    Part("plugins", "plugins/*", 42_000, 54_973),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_772),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -42,7 +42,7 @@ PARTS = (
 ROOMS = {
     "attachments": (3_613, 5_258),
     "binaries": (2_110, 2_430),
-    "checks": (1_030, 1_706),
+    "checks": (1_030, 1_704),
     "containers": (1_192, 1_187),
     "firewall": (842, 1_585),
     "footprints": (1_127, 1_996),
@@ -52,7 +52,7 @@ ROOMS = {
     "kernel": (957, 1_035),
     "networks": (1_060, 2_454),
     "runtimes": (2_760, 4_227),
-    "trials": (1_714, 3_923),
+    "trials": (1_714, 3_922),
 }
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_397, f"{HOST}/*/*")

@@ -20,23 +20,21 @@ from .view import ConfView, chain_of, uses_of_network
 
 def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:
     """Return what is wrong with the planned directory. *binaries* are asked for their releases only if that matters."""
-    problems: List[Finding] = []
-    problems.extend(_order(view))
-    problems.extend(name_problems(view))
-    problems.extend(file_problems(view))
-    uses = []
+    problems = [*_order(view), *name_problems(view), *file_problems(view)]
     for file in view.loaded():
         problems.extend(_drop_ins(view, file))
-        uses.append(uses_of_network(file))
-        problems.extend(network_problems(view, file, uses[-1]))
     if any(is_multus(plugin) for file in view.loaded() for plugin in file.plugins):
         from .multus import multus_problems
 
         problems.extend(multus_problems(view))
-    problems.extend(address_problems(view, uses))
-    problems.extend(host_problems(view, uses))
-    problems.extend(security_problems(view, binaries))
-    return problems
+    return [*problems, *conflicts(view), *security_problems(view, binaries)]
+
+
+def conflicts(view: ConfView) -> List[Finding]:
+    """Return where networks contradict themselves, each other or the host. This is asked of hosts, not only planned."""
+    uses = [uses_of_network(file) for file in view.loaded()]
+    problems = [problem for file, use in zip(view.loaded(), uses) for problem in network_problems(view, file, use)]
+    return [*problems, *address_problems(view, uses), *host_problems(view, uses)]
 
 
 def _order(view: ConfView) -> Iterator[Finding]:

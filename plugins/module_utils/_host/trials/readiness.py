@@ -13,7 +13,7 @@ from ...libcni.cache import DEFAULT_DIR
 from ...libcni.version import is_at_least
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
-from ..checks.directory import directory_problems
+from ..checks.directory import conflicts
 from ..checks.nomad import FIRST_RELEASE, not_fingerprinted
 from ..checks.other_programs import OtherPrograms, two_firewalls
 from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
@@ -191,8 +191,7 @@ class Readiness:
             files = self._effective.files_of(runtime)
             view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
             view.at_each = True
-            problems = directory_problems(view, self.binaries_in(runtime.bin_dirs))
-            self._conflicts[place] = [finding for finding in problems if finding.code in _CONFLICTS]
+            self._conflicts[place] = [finding for finding in conflicts(view) if finding.code in _CONFLICTS]
         return [finding for finding in self._conflicts[place] if finding.file == network.file.path]
 
     # ---- the runtime

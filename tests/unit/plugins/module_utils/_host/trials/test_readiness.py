@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import conflicts
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
@@ -78,7 +78,7 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
-    monkeypatch.setattr(readiness, "directory_problems", lambda view, binaries: [])
+    monkeypatch.setattr(readiness, "conflicts", lambda view: [])
     monkeypatch.setattr(readiness, "_why_unwritable", lambda path: ("", ""))
     # A tree of /proc/sys/net of its own.
     proc = tmp_path / "proc"
@@ -253,11 +253,11 @@ def test_plugins_that_rkt_brings_along_are_not_missed(ready_host, monkeypatch):
 def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_conflicts(ready_host, monkeypatch, named):
     calls = []
 
-    def examined(view, binaries):
+    def examined(view):
         calls.append(len(view.files))
-        return directory_problems(view, binaries)
+        return conflicts(view)
 
-    monkeypatch.setattr(readiness, "directory_problems", examined)
+    monkeypatch.setattr(readiness, "conflicts", examined)
     for number in range(1, 12):
         # The last one has the addresses of the first one.
         ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}
