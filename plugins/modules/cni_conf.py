@@ -499,7 +499,7 @@ def main():
     confirmed = None
     if plan.asks_runtimes(module.check_mode):
         # Imported late: a run that changes nothing asks nobody.
-        from ..module_utils._host.trials.confirm import confirm_plan
+        from ..module_utils._host.trials.readiness import confirm_plan
 
         confirmed = confirm_plan(plan, request.bin_dirs)
     result = dict(result_of(module, plan), confirmed=confirmed)

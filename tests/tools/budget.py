@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 54_973),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_772),
+    Part("plugins", "plugins/*", 42_000, 54_961),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_761),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -40,11 +40,11 @@ PARTS = (
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_258),
+    "attachments": (3_613, 5_252),
     "binaries": (2_110, 2_430),
-    "checks": (1_030, 1_704),
-    "containers": (1_192, 1_187),
-    "firewall": (842, 1_585),
+    "checks": (1_030, 1_934),
+    "containers": (1_192, 1_182),
+    "firewall": (842, 1_575),
     "footprints": (1_127, 1_996),
     "garbage": (947, 1_292),
     "host": (600, 728),
@@ -52,10 +52,10 @@ ROOMS = {
     "kernel": (957, 1_035),
     "networks": (1_060, 2_454),
     "runtimes": (2_760, 4_227),
-    "trials": (1_714, 3_922),
+    "trials": (1_714, 3_703),
 }
 HOST = "plugins/module_utils/_host"
-BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_397, f"{HOST}/*/*")
+BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_396, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
 TESTS, TESTS_LIMIT = 1.4, 83_096
 # The files that each "On its way, ... opens these files" of architecture.md names.

@@ -15,7 +15,6 @@ WARNING = "warning"
 INFO = "info"
 """Good to know."""
 
-
 _LEVELS = (ERROR, WARNING, INFO)
 
 
@@ -59,6 +58,10 @@ class Finding(NamedTuple):
         position = f"line {self.line}, column {self.column}" if self.line else ""
         place = ", ".join(part for part in (self.file, position, self.pointer) if part)
         return f"{place}: {self.message}" if place else self.message
+
+    def error(self, before: str) -> HostError:
+        """Return it as an error, whose text begins with *before*."""
+        return HostError(f"{before}: {self.what} ({self.evidence}); {self.remedy}", code=self.code)
 
     def problem(self) -> Dict[str, Any]:
         """Return it as a row of a validation."""

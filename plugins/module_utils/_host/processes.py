@@ -84,7 +84,7 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
     mounted, wherever, count, too. A container's program that only has the name of another one does not.
     """
     try:
-        users, mounts = os.stat("/proc/1/ns/user"), os.stat("/proc/self/ns/mnt")
+        users, home = os.stat("/proc/1/ns/user"), os.stat("/proc/self/ns/mnt")
     except OSError:
         # Without root's privileges, nothing is known of root's processes.
         return []
@@ -100,8 +100,9 @@ def processes(*names: str, seeing: str = "") -> List[Process]:
             # A user can make a read of his arguments block.
             if not _may_be(link, names) or not _is_roots(directory, users):
                 continue
-            sees_host = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts) or _sees_the_same(directory)
-            if not (sees_host or _has(pid, places)):
+            sees_host = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), home) or _sees_the_same(directory)
+            # One in another mount namespace may have one of the places mounted.
+            if not (sees_host or (places and any((mount.device, mount.root) in places for mount in mounts(pid)))):
                 continue
             if not _is_trusted(directory, link if sees_host else ""):
                 continue
@@ -152,11 +153,6 @@ def _sees_the_same(directory: int) -> bool:
         return False
     finally:
         os.close(root)
-
-
-def _has(pid: int, places: Sequence[Tuple[str, str]]) -> bool:
-    """Tell whether a process in another mount namespace has one of the *places* mounted."""
-    return bool(places) and any((mount.device, mount.root) in places for mount in mounts(pid))
 
 
 def _places(path: str) -> List[Tuple[str, str]]:

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.tests.host.host import sh
+
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 
 WEB = {"network": "pwatwo", "container_id": "web", "netns": "pwa-web"}
@@ -51,4 +53,24 @@ def test_a_lease_that_the_container_has_already(host, attach, leases):
     assert f"{lease} for eth0 of web" in failing["msg"] and "10.67.0.8" not in failing["msg"]
     # What it says is true.
     assert "freed it: run again" in failing["msg"] and not lease.exists()
+    assert attach(WEB)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "cause"),
+    [
+        ("touch {0}", "is a file, and no directory"),
+        ("ln -s nowhere {0}", "is a link to nowhere, which is no directory"),
+        ("mkdir {0}; mount -t tmpfs -o ro none {0}", "mounted read-only"),
+        ("mkdir {0}; mkfifo {0}/10.67.0.9", "it is a FIFO"),
+    ],
+)
+def test_leases_that_cannot_be_kept(host, state, attach, leases, harm, cause):
+    store = leases / "pwatwo"
+    store.parent.mkdir(exist_ok=True)
+    sh(harm.format(store))
+    host.refuse("cni_attach", state, "state_unwritable", ["pwatwo/web/eth0", cause], attachments=[WEB])
+    tried = host.fail("cni_smoke", networks=["pwatwo"])
+    sh(f"umount -q {store} || true; rm -r {store}")
+    assert tried["networks"][0]["error"]["code"] == "state_unwritable"
     assert attach(WEB)["changed"]

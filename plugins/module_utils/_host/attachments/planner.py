@@ -439,7 +439,7 @@ class AttachPlanner:
         if outcome.config is not None:
             try:
                 self._networks_in(self._settings.conf_dir).test_plugins(outcome.config)
-                self._test_tools(outcome, [plugin.network for plugin in outcome.config.plugins])
+                self._test_needs(outcome, [plugin.network for plugin in outcome.config.plugins])
                 if outcome.todo == RENEW:
                     _test_lower_devices(outcome.key, outcome.config)
                     self._renewals += [outcome] if outcome.reason != "interrupted" else []
@@ -466,16 +466,22 @@ class AttachPlanner:
         if names:
             outcome.costs.append(f"its container also uses {', '.join(names)}")
 
-    def _test_tools(self, outcome: Outcome, plugins: List[Dict[str, Any]]) -> None:
-        """Test the tools that the plugins need, and note which routes the host would lose."""
+    def _test_needs(self, outcome: Outcome, plugins: List[Dict[str, Any]]) -> None:
+        """Test the tools and the state that the plugins need, and note which routes the host would lose."""
         # Imported late: needed only if something is attached.
-        from ..firewall.tools import require_tools
+        from ..checks.state import state_obstacles
+        from ..firewall.tools import tool_obstacles
         from ..host_routes import explain_uplinks, uplinks_of_routers
 
         arguments = outcome.wanted.capability_args
         changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
         bin_dirs = None if changing else self._settings.bin_dirs
-        require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
+        obstacles = [*tool_obstacles(plugins, arguments, bin_dirs)]
+        for obstacle in obstacles or state_obstacles(outcome.key.network, plugins, self._settings.cache_dir):
+            if outcome.todo == RENEW and obstacle.code == "state_unwritable":
+                text, rest = obstacle.error(f"cannot repair {outcome.key}").msg, "nothing was detached; run again"
+                raise HostError(f"{text}; {rest}", code="leases_unwritable")
+            raise obstacle.error(f"cannot attach {outcome.key}")
         uplinks = uplinks_of_routers(plugins, arguments, outcome.wanted.args)
         if uplinks:
             outcome.costs.append(f"the host loses its IPv6 default route on {', '.join(uplinks)}")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -260,16 +259,8 @@ class Steps:
         if outcome.config is not None:
             # Imported late: needed only if something is repaired.
             from ..firewall.tools import try_tools
-            from ..leases import lease_stores
 
             plugins = [plugin.network for plugin in outcome.config.plugins]
-            for data_dir, name in lease_stores([(outcome.key.network, plugin) for plugin in plugins]):
-                store = os.path.join(data_dir, name)
-                # Only a read-only file system keeps root out.
-                if name == outcome.key.network and not os.access(store, os.W_OK):
-                    what = f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only"
-                    rest = "nothing was detached; remount it read-write and run again"
-                    raise HostError(f"{what}; {rest}", code="leases_unwritable")
             try_tools(f"cannot repair {outcome.key}", plugins, outcome.wanted.capability_args, self._settings.bin_dirs)
 
     def _attach(self, outcome: Outcome) -> None:

@@ -421,10 +421,7 @@ def cache_dirs(cache_dir: str) -> List[str]:
 
 
 def check_cache_dir(cache_dir: str) -> None:
-    """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs.
-
-    Raises HostError like :func:`check_directories`.
-    """
+    """Raise HostError ``unsafe_permissions`` if others than root can make entries, or as :func:`check_directories`."""
     check_directories(cache_dir)
     for path in cache_dirs(cache_dir):
         check_trusted(path)

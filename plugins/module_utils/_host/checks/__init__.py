@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """What is wrong with networks: alone, in their directory, and on their host.
 
-Public face: advisories, directory, multus, network, nomad, other_programs, plugins, view.
+Public face: advisories, causes, directory, multus, other_programs, plugins, state, view.
 """

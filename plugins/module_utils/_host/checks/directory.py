@@ -14,8 +14,7 @@ from ..kinds import kind_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding
 from .addresses import address_problems, host_problems
 from .advisories import security_problems
-from .network import network_problems
-from .view import ConfView, chain_of, uses_of_network
+from .view import ConfView, chain_of, network_problems, uses_of_network
 
 
 def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:

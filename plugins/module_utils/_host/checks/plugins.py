@@ -12,8 +12,8 @@ from ..binaries.types import why_no_type
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..problems import WARNING, Finding, obstacle
-from ..processes import mounts
 from ..trust import elf_machine, host_machine
+from .state import mount_point
 
 # The kernel of the machine also runs these.
 _ALSO = {"x86_64": ("i386",), "aarch64": ("arm",)}
@@ -143,13 +143,6 @@ def _shebang(head: bytes) -> str:
         return ""
     words = head[2:].split(b"\n", 1)[0].split()
     return os.fsdecode(words[0]) if words else ""
-
-
-def mount_point(path: str) -> str:
-    """Return the mount point of the file system of *path*; a bind mount is found only in the list of the kernel."""
-    real = os.path.realpath(path)
-    points = [mount.point for mount in mounts("self")]
-    return max((point for point in points if point == "/" or f"{real}/".startswith(f"{point}/")), key=len, default="/")
 
 
 def _denied(path: str) -> Optional[Finding]:

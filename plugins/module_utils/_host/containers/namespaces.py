@@ -213,7 +213,8 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contex
                 add(f"/proc/{pid}/root{path}", path)
     sockets: Set[str] = set()
     for pid in _processes():
-        for thread in _threads(pid):
+        # Each thread may be in a namespace of its own.
+        for thread in (name for name in names_in(f"/proc/{pid}/task") if name != pid):
             add(f"/proc/{pid}/task/{thread}/ns/net", f"thread {thread} of process {pid}{_command(pid)}")
         files = _open_files(pid)
         for inode, path in _held(files, device):
@@ -234,12 +235,6 @@ def _normal(path: str) -> str:
 
 def _processes() -> Iterator[str]:
     return (name for name in _names("/proc") if name.isdigit())
-
-
-def _threads(pid: str) -> List[str]:
-    """Return the threads of a process other than its first one: each may be in a namespace of its own."""
-    # None if the process has ended.
-    return [thread for thread in names_in(f"/proc/{pid}/task") if thread != pid]
 
 
 def _command(pid: str) -> str:

@@ -121,11 +121,6 @@ def tool(backend: str, family: str, verb: str) -> Optional[str]:
     return path if is_nft == (backend == NFT) else None
 
 
-def _may_have_tables(backend: str, family: str) -> bool:
-    """Tell whether tables of *backend* may exist; running the tool would make the kernel create them."""
-    return backend == NFT or kernel_text(_NAMES[family]) != ""
-
-
 def switched_backends(keys: Iterable[ChainKey]) -> Dict[ChainKey, str]:
     """Return (backend of iptables, family) that have rules of *keys* and that plugins no longer use -> present backend.
 
@@ -155,7 +150,8 @@ def read_iptables(firewall: FoundChains, backend: str, family: str, has_tables: 
 
 def dump_iptables(backend: str, family: str, has_tables: bool = True, options: Sequence[str] = ()) -> str:
     """Return what iptables-save prints with *options*, "" if there are no tables. Raises HostError."""
-    if not _may_have_tables(backend, family):
+    # Without tables of the old backend, running its tool would make the kernel create them.
+    if backend != NFT and not kernel_text(_NAMES[family]):
         return ""
     save = tool(backend, family, "save")
     if save is None:

@@ -33,12 +33,6 @@ _BUS = "/run/dbus/system_bus_socket"
 _BACKENDS = {IPMASQ: ("ipmasqbackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
 
 
-def require_tools(what: str, plugins: Plugins, capability_args: Mapping[str, Any], bin_dirs: BinDirs) -> None:
-    """Raise HostError ``missing_tool``, which begins with *what*, if a command of one of *plugins* is not in PATH."""
-    for finding in tool_obstacles(plugins, capability_args, bin_dirs):
-        raise HostError(f"{what}: {finding.message}", code=finding.code)
-
-
 def tool_obstacles(plugins: Plugins, capability_args: Mapping[str, Any], bin_dirs: BinDirs) -> Iterator[Finding]:
     """Yield the obstacle of the first plugin whose command is not in PATH, a warning if it is only for ports."""
     always = missing_tool(plugins, {}, bin_dirs)

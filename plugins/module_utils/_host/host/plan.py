@@ -188,7 +188,7 @@ def _about_runtimes(plan: Any, check_mode: bool) -> Result:
     confirmed = None
     if plan.asks_runtimes(check_mode):
         # Imported late: a run that changes nothing asks nobody.
-        from ..trials.confirm import confirm_plan
+        from ..trials.readiness import confirm_plan
 
         confirmed = confirm_plan(plan, ())
     return {"effective": plan.effective, "confirmed": confirmed, "problems": rows(plan.problems)}

@@ -13,9 +13,10 @@ from ..attachments.caches import read_cache, remove_files
 from ..attachments.request import Networks
 from ..attachments.store import CachedAttachment, check_cache_dir
 from ..binaries.types import types_of
+from ..checks.state import state_obstacles
 from ..confdir import ConfFile, network_files, scan_conf_dir
 from ..errors import HostError
-from ..firewall.tools import require_tools
+from ..firewall.tools import tool_obstacles
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..hostview import HostView
 from ..kinds import kind_named, kind_of, member_of, object_of, set_or_default, text_of
@@ -178,7 +179,9 @@ class SmokePlanner:
             else:
                 trier.networks.test_plugins(trial.config)
                 plugins = [plugin.network for plugin in trial.config.plugins]
-                require_tools(f"cannot test {trial.network}", plugins, {}, trier.bin_dirs)
+                obstacles = [*tool_obstacles(plugins, {}, trier.bin_dirs)]
+                for obstacle in obstacles or state_obstacles(trial.network, plugins, self._cache_dir):
+                    raise obstacle.error(f"cannot test {trial.network}")
         except HostError as error:
             if self._settings.check_mode and error.code in ("missing_plugin", "missing_tool"):
                 self._plan.warn(error.code, error.msg)

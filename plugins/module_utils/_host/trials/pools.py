@@ -1,18 +1,14 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The pools that host-local takes addresses from: which are used up, and by whom; what in them keeps containers off."""
+"""The pools that host-local takes addresses from: which are used up, and by whom."""
 
 from __future__ import annotations
 
-import errno
 import functools
-import os
-from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence
 
-from ..checks.plugins import mount_point
 from ..errors import HostError
+from ..kinds import lease_dir, object_of
 from ..leases import Lease, lease_stores, read_leases
-from ..paths import names_in
 from ..problems import WARNING, Finding, obstacle
 from ..ranges import Range, leases_in, range_of, range_sets
 from ..runtimes.asking import ANSWER
@@ -32,15 +28,17 @@ class Pools:
     def __init__(self, runtimes: Sequence[Runtime]) -> None:
         self._podman = next((runtime for runtime in runtimes if runtime.name == "podman"), Runtime("podman"))
 
-    def obstacles(self, ipam: Mapping[str, Any], data_dir: str, network: str) -> Iterator[Finding]:
-        """Yield what host-local cannot use, and the sets of ranges without a free address: a container needs all."""
-        yield from _unusable(os.path.join(data_dir, network))
-        leases = read_leases(data_dir, network)[0]
-        for _pointer, entries in range_sets(ipam):
-            ranges = [part for part in map(range_of, entries) if part is not None]
-            # What host-local refuses, an experiment shows.
-            if len(ranges) == len(entries):
-                yield from self._full(ranges, leases)
+    def of(self, network: Network) -> Iterator[Finding]:
+        """Yield the sets of ranges of *network* without a free address: a container needs one of each."""
+        for plugin in network.plugins:
+            data_dir = lease_dir(plugin)
+            leases = read_leases(data_dir, network.name)[0] if data_dir else []
+            for _pointer, entries in range_sets(object_of(plugin, "ipam")) if data_dir else ():
+                ranges = [part for part in map(range_of, entries) if part is not None]
+                # What host-local refuses, an experiment shows.
+                if len(ranges) == len(entries):
+                    for finding in self._full(ranges, leases):
+                        yield finding._replace(network=network.name, file=network.file.path)
 
     def _full(self, ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Finding]:
         inside = leases_in(ranges, leases)
@@ -99,35 +97,6 @@ class Pools:
             return read_namespaces([])
         except HostError:
             return None
-
-
-def _unusable(store: str) -> Iterator[Finding]:
-    """Yield what in a store makes every ADD fail: host-local reads all files, and writes down where it has left off."""
-    for name in names_in(store):
-        path, kept = os.path.join(store, name), name.startswith("last_reserved_ip.")
-        real = Path(os.path.realpath(path))
-        why, remedy = "it is a FIFO, and reading it never ends", f"remove {path}, which host-local then creates"
-        if not real.is_fifo():
-            # It creates what a link leads to.
-            needed = (kept or name == "lock") and (os.path.lexists(real) or not real.parent.is_dir())
-            why = "it is no file" if needed and not real.is_file() else ""
-            why, remedy = _why_locked(str(real)) if kept and needed and not why else (why, remedy)
-        if why:
-            text = f"host-local cannot use {path}, which every ADD of the network needs"
-            yield obstacle("state_unwritable", text, why, remedy)
-
-
-def _why_locked(path: str) -> Tuple[str, str]:
-    """Return why a file cannot be written, and what helps; "" if it can. A FIFO in its place is not waited for."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        point = mount_point(path)
-        read_only = f"it is mounted read-only ({point})", f"mount -o remount,rw {point}"
-        locked = "it is immutable or append-only", f"chattr -ia {path}"
-        unknown = f"it cannot be written: {error.strerror}", f"find out what denies that root writes to {path}"
-        return {errno.EROFS: read_only, errno.EPERM: locked}.get(error.errno or 0, unknown)
-    return "", ""
 
 
 def _of_stopped(lease: Lease, name: str, files: Mapping[str, str]) -> Finding:

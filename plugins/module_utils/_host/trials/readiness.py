@@ -3,31 +3,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import os
+import time
 from functools import cached_property
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...libcni.cache import DEFAULT_DIR
-from ...libcni.version import is_at_least
-from ..binaries.types import is_multus, named_plugins
-from ..binaries.usable import Binaries, highest_common
-from ..checks.directory import conflicts
-from ..checks.nomad import FIRST_RELEASE, not_fingerprinted
-from ..checks.other_programs import OtherPrograms, two_firewalls
-from ..checks.plugins import found_plugin, missing_file, mount_point, plugin_obstacles
-from ..checks.view import ConfView
+from ..binaries.types import named_plugins
+from ..binaries.usable import Binaries
+from ..checks.causes import FIRST_RELEASE, Causes, not_fingerprinted
+from ..checks.other_programs import two_firewalls
+from ..checks.plugins import found_plugin, plugin_obstacles
 from ..confdir import ConfFile
-from ..errors import HostError
-from ..firewall.tools import tool_obstacles
-from ..kernel.sysctls import read_global
-from ..kinds import INTERFACE, bridge_of, forwards, kind_of, lease_dir, member_of, object_of, set_or_default, text_of
-from ..paths import directory_above
+from ..kinds import bridge_of, member_of, text_of
 from ..problems import ERROR, INFO, WARNING, Finding, obstacle
 from ..processes import Process, processes
-from ..ranges import ranges_of
-from ..runtimes.asking import NOT_READY, PluginsStatus, Reply, ask_once, mismatch, status_of
+from ..runtimes.asking import NOT_READY, PluginsStatus, Reply, ask_once, ask_until, mismatch, status_of
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN, BuiltIn
@@ -40,12 +30,8 @@ from .pools import Pools
 _MOST = 10
 # Programs that are, or contain, a kubelet.
 _KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
-# The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
-_ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
-_CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
-_PROC = "/proc/sys/net"
-# What tuning writes down before it changes it (plugins/meta/tuning/tuning.go: createBackup).
-_PUT_BACK = ("mac", "mtu", "promisc", "allmulti", "txqlen")
+# A load takes milliseconds once the runtime has noticed the file.
+DEADLINE = 2.0
 
 
 def all_of(answers: Sequence[Optional[bool]]) -> Optional[bool]:
@@ -87,9 +73,8 @@ class Readiness:
         self._runtimes = runtimes
         self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
         self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
-        self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
-        self.pools = Pools(effective.runtimes)
-        self.other_programs = OtherPrograms()
+        self._causes = Causes(effective, self.other_dirs, self.kubelet)
+        self._pools = Pools(effective.runtimes)
         self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
         used = [(runtime, *use) for runtime in runtimes for use in self._used(runtime)]
         own = {network.file.path for _runtime, network, level in used if level == ERROR}
@@ -127,7 +112,7 @@ class Readiness:
         status = []
         for network, level in self._used(runtime):
             observation = self._observations[repr(self._subject(runtime, network))]
-            findings = list(NetworkCauses(self, runtime, network).find())
+            findings = [*self._causes.of(runtime, network), *self._pools.of(network)]
             binaries, file = self.binaries_in(runtime.bin_dirs), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
             status.append((network, answer))
@@ -139,7 +124,7 @@ class Readiness:
             findings += shown_by(observation, network, explained, _replaced(observation, network, binaries))
             obstacles += [finding._replace(level=level) if finding.level == ERROR else finding for finding in findings]
         if runtime.name == "podman":
-            obstacles += self.pools.of_stopped([network for network, _level in self._used(runtime)])
+            obstacles += self._pools.of_stopped([network for network, _level in self._used(runtime)])
         mounts = [finding.evidence for finding in obstacles if finding.code == "noexec_mount"]
         obstacles += [finding for finding in self._built_in(runtime) if finding.evidence not in mounts]
         obstacles += self._untried(runtime)
@@ -182,17 +167,6 @@ class Readiness:
         bin_dirs = runtime.bin_dirs if runtime else dict.fromkeys(self.other_dirs)
         rules = runtime.built_in.rules if runtime and runtime.built_in and runtime.built_in.name == network.name else ()
         return Subject(network.name, network.version or "0.1.0", network.plugins, tuple(bin_dirs), rules)
-
-    def conflicts_of(self, runtime: Runtime, network: Network) -> List[Finding]:
-        """Return where *network* conflicts with the host, or with other networks of its directory."""
-        place = runtime.conf_dir, runtime.conf_file, runtime.folder
-        if place not in self._conflicts:
-            # Once for all networks: each is compared with all others.
-            files = self._effective.files_of(runtime)
-            view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
-            view.at_each = True
-            self._conflicts[place] = [finding for finding in conflicts(view) if finding.code in _CONFLICTS]
-        return [finding for finding in self._conflicts[place] if finding.file == network.file.path]
 
     # ---- the runtime
 
@@ -402,145 +376,45 @@ _REMEDIES = {
 }
 
 
-class NetworkCauses:
-    """What would make an ADD of one *network* of *runtime* fail."""
-
-    def __init__(self, readiness: Readiness, runtime: Runtime, network: Network) -> None:
-        self.readiness = readiness
-        self.runtime = runtime
-        self.network = network
-        self.binaries = readiness.binaries_in(runtime.bin_dirs)
-        self.plugins: List[Dict[str, Any]] = list(network.plugins)
-        self.version = network.version or "0.1.0"
-
-    def find(self) -> Iterator[Finding]:
-        """Yield the obstacles in the order in which an ADD meets them."""
-        parts = [self._binaries(), self._versions(), self._state(), *map(self._needs, self.plugins), self._conflicts()]
-        parts.append(tool_obstacles(self.plugins, {"portMappings": True}, self.binaries.bin_dirs))
-        parts += [self._kernel(), self._addresses(), self.readiness.other_programs.obstacles_of(self.plugins)]
-        for finding in itertools.chain.from_iterable(parts):
-            yield finding._replace(network=self.network.name, file=finding.file or self.network.file.path)
-
-    def _binaries(self) -> Iterator[Finding]:
-        names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
-        findings: List[Finding] = []
-        for name in dict.fromkeys(names):
-            if name in self.runtime.profile.bundled and not found_plugin(name, self.binaries.bin_dirs):
-                continue
-            findings.extend(plugin_obstacles(name, self.version, self.binaries, self.readiness.other_dirs))
-        # One mount, or one version, is one cause, however many plugins it concerns.
-        refusing = [finding for finding in findings if finding.code == "unsupported_by_plugin"]
-        yield from {(finding.code, finding.what): finding for finding in findings if finding not in refusing}.values()
-        if refusing:
-            evidence = "; ".join(finding.evidence for finding in refusing)
-            yield refusing[0]._replace(evidence=evidence, remedy=self._advice(names))
-
-    def _advice(self, names: Sequence[str]) -> str:
-        answers = []
-        for name in names:
-            with contextlib.suppress(HostError):
-                answers.append(self.binaries.ask(name)[1])
-        best = highest_common(answers)
-        write = f'write "cniVersion": "{best}", which all its plugins support, or ' if best else ""
-        return write + "install plugins of a release that supports it"
-
-    def _versions(self) -> Iterator[Finding]:
-        # Later releases of libcni understand results of 1.1 (Go: pkg/types/create).
-        if self.runtime.libcni == "1.1" and is_at_least(self.version, "1.1.0"):
-            text = f"{self.runtime.name} loads the network, but does not understand its version {self.version}"
-            evidence = f"it contains libcni {self.runtime.libcni}, which refuses the result of every ADD"
-            remedy = 'write "cniVersion": "1.0.0", or update the runtime'
-            yield obstacle("unsupported_by_runtime", text, evidence, remedy)
-
-    def _state(self) -> Iterator[Finding]:
-        """Yield directories that plugins and libcni write to, and cannot."""
-        stores = [os.path.join(data_dir, self.network.name) for data_dir in map(lease_dir, self.plugins) if data_dir]
-        tunings = [plugin for plugin in self.plugins if any(member_of(plugin, name) for name in _PUT_BACK)]
-        backups = [set_or_default(plugin, "dataDir") for plugin in tunings if text_of(plugin, "type") == "tuning"]
-        reasons: Dict[Tuple[str, str], str] = {}
-        for path in [*stores, *backups, os.path.join(DEFAULT_DIR, "results")]:
-            reasons.setdefault(_why_unwritable(path), path)
-        for (why, remedy), path in reasons.items():
-            if why:
-                text = f"nothing can be written to {path}, where every ADD keeps its state"
-                yield obstacle("state_unwritable", text, why, remedy)
-
-    def _needs(self, plugin: Dict[str, Any]) -> Iterator[Finding]:
-        """Yield what single plugins need of the host."""
-        kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
-        if is_multus(plugin):
-            from ..checks.multus import multus_obstacles
-
-            yield from multus_obstacles(plugin, self.binaries)
-        if kind == "flannel":
-            text = "the plugin flannel does not know the subnet of this node"
-            remedy = "start flanneld, which writes the file"
-            yield from missing_file(set_or_default(plugin, "subnetFile"), "no_flannel", text, remedy)
-        if text_of(ipam, "type") == "dhcp":
-            text = "the CNI DHCP daemon, which assigns the addresses, does not run: it has no socket"
-            remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
-            yield from missing_file(set_or_default(ipam, "daemonSocketPath"), "no_dhcp_daemon", text, remedy)
-        for path in (text_of(plugin, "kubeconfig"), text_of(object_of(plugin, "kubernetes"), "kubeconfig")):
-            text = f"the plugin {kind} cannot reach the API of Kubernetes"
-            remedy = "start the daemon of the network (DaemonSet), which writes the file"
-            yield from missing_file(path, "no_kubeconfig", text, remedy)
-        device = text_of(plugin, "device") if kind == "host-device" else ""
-        if device and "/" not in device:
-            text = f"host-device: the host has no interface {device} to give to a container"
-            yield from missing_file(f"/sys/class/net/{device}", "no_device", text, "write an existing interface")
-        data_dir = lease_dir(plugin)
-        if data_dir:
-            yield from self.readiness.pools.obstacles(ipam, data_dir, self.network.name)
-
-    def _conflicts(self) -> Iterator[Finding]:
-        for entry in self.readiness.conflicts_of(self.runtime, self.network):
-            level = ERROR if entry.code in _ALWAYS_FAIL and entry.level != INFO else entry.level
-            yield entry._replace(level=level, evidence=f"{entry.file}, {entry.pointer}")
-
-    def _kernel(self) -> Iterator[Finding]:
-        path = f"{_PROC}/ipv4/ip_forward"
-        is_off = any(map(forwards, self.plugins)) and read_global("ipv4/ip_forward") == "0"
-        if is_off and os.statvfs(path).f_flag & os.ST_RDONLY:
-            text = "the plugin cannot switch on the forwarding of packets"
-            evidence = f"{path} is 0, and /proc/sys is mounted read-only"
-            yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
-        for plugin in filter(forwards, self.plugins):
-            own = read_global(f"ipv6/conf/{bridge_of(plugin)}/disable_ipv6")
-            name, off = (bridge_of(plugin), own) if own else ("default", read_global("ipv6/conf/default/disable_ipv6"))
-            if off != "0" and any(part.subnet.version == 6 for part in ranges_of(object_of(plugin, "ipam"))):
-                text = f"the host has IPv6 off, so that {text_of(plugin, 'type')} cannot assign the IPv6 gateway"
-                evidence = f"{_PROC}/ipv6/conf/{name}/disable_ipv6 is {off or 'missing'}"
-                yield obstacle("ipv6_off", text, evidence, "set it to 0, or remove the IPv6 ranges")
-        filtered = read_global("bridge/bridge-nf-call-iptables")
-        if any(map(bridge_of, self.plugins)) and filtered != "1" and self.readiness.kubelet:
-            text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
-            evidence = f"{_PROC}/bridge/bridge-nf-call-iptables is {filtered or 'missing'}"
-            remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"
-            yield obstacle("bridge_netfilter", text, evidence, remedy, WARNING)
-
-    def _addresses(self) -> Iterator[Finding]:
-        """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
-        if self.runtime.profile.choice != FIRST or not self.runtime.address:
-            return
-        makers = [plugin for plugin in self.plugins if kind_of(plugin).role == INTERFACE]
-        third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]
-        if makers and not third and not any(text_of(object_of(plugin, "ipam"), "type") for plugin in makers):
-            text = f"the network assigns no address, and {self.runtime.name} refuses a pod without one"
-            evidence = f'{", ".join(text_of(plugin, "type") for plugin in makers)} has no "ipam" with a type'
-            yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
+# ---- whether the runtimes have loaded what was written
 
 
-def _why_unwritable(path: str) -> Tuple[str, str]:
-    """Return why nothing can be written to the directory *path*, or to where it would be made, and what helps."""
-    existing, why = directory_above(path)
-    if why:
-        return why, f"move {existing} away, so that the directory can be made"
-    status = os.statvfs(existing)
-    if status.f_flag & os.ST_RDONLY:
-        point = mount_point(existing)
-        return f"{existing} is on a file system that is mounted read-only ({point})", f"mount -o remount,rw {point}"
-    if (status.f_blocks and not status.f_bavail) or (status.f_files and not status.f_favail):
-        return f"the file system of {existing} ({mount_point(existing)}) is full", "remove files there"
-    if not os.access(existing, os.W_OK):
-        return f"{existing} is immutable, or something else denies it", f"chattr -i {existing}"
-    return "", ""
+def confirm_plan(plan: Any, bin_dirs: Sequence[str], deadline: float = DEADLINE) -> Optional[bool]:
+    """Ask the runtimes until *deadline* seconds have passed whether they have loaded what a ConfPlan has written.
+
+    Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
+    network, False if one has not, None if that is not known; warns of each that is not confirmed. Runtimes that are not
+    running, read another directory, or have to be restarted are not asked.
+    """
+    effective, end = plan.judged, time.monotonic() + deadline
+    asked = effective.asked(plan.restarting) if effective is not None else []
+    if effective is None or not asked:
+        return None
+    readiness = Readiness(effective, asked, bin_dirs)
+    answers = [_confirm_one(runtime, end, readiness) for runtime in asked]
+    others = [_in_words(finding) for finding in readiness.of_others() if finding.level == ERROR]
+    for text in (text for _answer, texts in [*answers, (None, others)] for text in texts):
+        plan.warn("not_confirmed", text)
+    return all_of([answer for answer, _texts in answers])
+
+
+def _in_words(finding: Finding) -> str:
+    # What a runtime has answered is in the text of not_loaded.
+    shown = f" ({finding.evidence})" if finding.evidence and finding.code != "not_loaded" else ""
+    return finding._replace(what=finding.what + shown).message
+
+
+def _confirm_one(runtime: Runtime, end: float, readiness: Readiness) -> Tuple[Optional[bool], List[str]]:
+    verdict = runtime.verdict
+    end += runtime.settles
+    reply = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
+    row = readiness.of(runtime, reply)
+    # An older state is not what was written. That the files give it no network is what the plan says.
+    failed = [finding for finding in row.obstacles if finding.level == ERROR or finding.code == "not_loaded"]
+    failed = [finding for finding in failed if finding.code not in ("no_network", "broken_file")]
+    if failed:
+        words = "; ".join(map(_in_words, failed))
+        return False, [f"containers of {runtime.name} would not get their network: {words}"]
+    if row.doubt:
+        return None, [f"it is not known whether containers of {runtime.name} get their network: {row.doubt}"]
+    return (True if verdict.networks or verdict.network is not None else None), []

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -157,16 +159,15 @@ def test_the_backends_of_firewall(fake):
 
 
 def test_the_message_names_the_package(fake):
-    with pytest.raises(HostError) as caught:
-        tools.require_tools("cannot attach pods", [MASQUERADING], {}, [])
-    assert (caught.value.code, caught.value.msg) == (
-        "missing_tool",
-        "cannot attach pods: plugin bridge needs iptables, which is not in PATH; install it (package iptables)",
-    )
-    with pytest.raises(HostError, match=r"needs nft, which is not in PATH; install it \(package nftables\)$"):
-        tools.require_tools("x", [{"type": "macvlan"}, {"type": "bridge", "macspoofchk": True}], {}, [])
+    (iptables,) = tools.tool_obstacles([MASQUERADING], {}, [])
+    error = iptables.error("cannot attach pods")
+    needs = "plugin bridge needs iptables, which is not in PATH"
+    text = f"cannot attach pods: {needs} (PATH is {os.environ['PATH']}); install it (package iptables)"
+    assert (error.code, error.msg) == ("missing_tool", text)
+    (nft,) = tools.tool_obstacles([{"type": "macvlan"}, {"type": "bridge", "macspoofchk": True}], {}, [])
+    assert (nft.what[-31:], nft.remedy) == ("needs nft, which is not in PATH", "install it (package nftables)")
     fake.commands = {"iptables"}
-    tools.require_tools("x", [MASQUERADING], {}, [])
+    assert list(tools.tool_obstacles([MASQUERADING], {}, [])) == []
 
 
 class Commands:

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import causes, plugins, state
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import conflicts
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import obstacle
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
@@ -74,12 +76,12 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(readiness, "try_networks", made.try_networks)
     monkeypatch.setattr(readiness, "forget_others", made.kept.append)
     monkeypatch.setattr(readiness, "two_firewalls", list)
-    monkeypatch.setattr(readiness.OtherPrograms, "obstacles_of", lambda _programs, _plugins: [])
+    monkeypatch.setattr(causes.OtherPrograms, "obstacles_of", lambda _programs, _plugins: [])
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
-    monkeypatch.setattr(readiness, "conflicts", lambda view: [])
-    monkeypatch.setattr(readiness, "_why_unwritable", lambda path: ("", ""))
+    monkeypatch.setattr(causes, "conflicts", lambda view: [])
+    monkeypatch.setattr(state, "_why_unwritable", lambda path: ("", ""))
     # A tree of /proc/sys/net of its own.
     proc = tmp_path / "proc"
     (proc / "ipv4").mkdir(parents=True)
@@ -257,7 +259,7 @@ def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_confli
         calls.append(len(view.files))
         return conflicts(view)
 
-    monkeypatch.setattr(readiness, "conflicts", examined)
+    monkeypatch.setattr(causes, "conflicts", examined)
     for number in range(1, 12):
         # The last one has the addresses of the first one.
         ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}
@@ -269,3 +271,193 @@ def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_confli
     overlaps = {one["network"] for one in ready_host.explain()["obstacles"] if one["code"] == "subnet_overlap"}
     assert overlaps == ({"pods", "n11"} if named else {"pods"})
     assert calls == [12]
+
+
+# ---- whether the runtimes have loaded what was written
+
+NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
+CHAIN = [[{"type": "loopback"}]]
+
+
+class Asked:
+    """A host with one running runtime, whose answers are given one after another; the last one is repeated.
+
+    ``obstacles`` is what stands between a container and its network, beside what the runtime reports.
+    """
+
+    def __init__(self, conf_dir, state):
+        self.conf_dir = conf_dir
+        self.state = state
+        self.runtime = Runtime("containerd-1.7", "1.7.24", "a running containerd", str(conf_dir), ["/opt/cni/bin"])
+        self.runtime.pid, self.runtime.address = 7, "/run/containerd.sock"
+        self.answers = []
+        self.obstacles = []
+        self.asked = 0
+        self.timeouts = []
+
+    def status(self, address, timeout):
+        assert address == "/run/containerd.sock"
+        self.timeouts.append(timeout)
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def confirm(self, restarting=()):
+        files = scan_conf_dir(str(self.conf_dir))
+        effective = Effective(None, str(self.conf_dir), ["/opt/cni/bin"], files, HostView(Manifest(str(self.state))))
+        plan = SimpleNamespace(judged=effective, restarting=restarting, warn=lambda code, text: told.append(text))
+        told: list[str] = []
+        return readiness.confirm_plan(plan, [], 0.2), told
+
+
+@pytest.fixture
+def asked_host(tmp_path, monkeypatch):
+    (tmp_path / "net.d").mkdir()
+    (tmp_path / "net.d" / "10-fleet.conflist").write_text(NETWORK)
+    made = Asked(tmp_path / "net.d", tmp_path / "state")
+    monkeypatch.setattr(cri, "cri_status", made.status)
+    # Experiments are made on real hosts.
+    monkeypatch.setattr(readiness, "try_networks", lambda subjects: [experiment.Observation() for _subject in subjects])
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [made.runtime])
+    # The obstacles themselves have tests of their own.
+    monkeypatch.setattr(readiness.Causes, "of", lambda *_arguments: list(made.obstacles))
+    monkeypatch.setattr(readiness, "plugin_obstacles", lambda *_arguments: [])
+    return made
+
+
+def test_each_question_gets_some_time(asked_host):
+    """A busy host may take longer than the rest of the deadline."""
+    starting, started = CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"], CHAIN)
+    asked_host.answers = [starting, starting, starting, started]
+    assert asked_host.confirm() == (True, [])
+    assert len(asked_host.timeouts) > 3
+    assert min(asked_host.timeouts) >= 5
+
+
+def test_what_is_not_loaded_is_told(asked_host):
+    asked_host.answers = [CriStatus(True, "", ["other"])]
+    told = "containers of containerd-1.7 would not get their network: containerd-1.7 has loaded"
+    remedy = f"; {asked_host.runtime.how_to_load}"
+    assert asked_host.confirm() == (False, [f"{told} other instead of fleet{remedy}"])
+    asked_host.answers = [CriStatus(False, "no network config found", [])]
+    assert asked_host.confirm() == (False, [f"{told} none (no network config found) instead of fleet{remedy}"])
+
+
+def test_an_older_state_of_the_file_is_not_the_network(asked_host):
+    asked_host.answers = [CriStatus(True, "", ["fleet"], [[{"type": "loopback", "mtu": 1400}]])]
+    answer, [told] = asked_host.confirm()
+    assert answer is False
+    assert f": containerd-1.7 has loaded an older state of {asked_host.conf_dir}/10-fleet.conflist" in told
+
+
+def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed(asked_host):
+    asked_host.answers = [CriStatus(False, "the datastore is gone", ["fleet"])]
+    answer, [told] = asked_host.confirm()
+    assert answer is False
+    assert "reports that its network is not ready (the datastore is gone)" in told
+
+
+def test_what_keeps_a_container_from_its_network_is_not_confirmed(asked_host):
+    asked_host.answers = [CriStatus(True, "", ["fleet"])]
+    asked_host.obstacles = [obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
+    told = "containers of containerd-1.7 would not get their network: "
+    assert asked_host.confirm() == (False, [told + "there is no bridge (no file); install it"])
+    asked_host.obstacles = [asked_host.obstacles[0]._replace(level="warning")]
+    assert asked_host.confirm() == (True, [])
+
+
+def test_what_cannot_be_told_is_not_confirmed(asked_host):
+    asked_host.answers = [CriStatus(True, "", ["fleet"])]
+    asked_host.obstacles = [
+        obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")._replace(
+            decides=False
+        )
+    ]
+    answer, [told] = asked_host.confirm()
+    assert answer is None
+    assert told == "it is not known whether containers of containerd-1.7 get their network: bridge was not asked"
+
+
+def test_an_empty_directory_is_no_network_to_confirm(asked_host):
+    (asked_host.conf_dir / "10-fleet.conflist").unlink()
+    asked_host.answers = [CriStatus(False, "no network config found", [])]
+    assert asked_host.confirm() == (None, [])
+    asked_host.answers = [CriStatus(True, "", ["fleet"])]
+    assert asked_host.confirm()[0] is False
+
+
+def test_who_names_no_networks_is_asked_whether_it_has_any(asked_host):
+    asked_host.answers = [CriStatus(True, "", None)]
+    assert asked_host.confirm() == (True, [])
+    asked_host.answers = [CriStatus(False, "no CNI configuration", None)]
+    assert asked_host.confirm()[0] is False
+
+
+def test_the_directory_of_a_handler_has_a_load_of_its_own(asked_host):
+    asked_host.runtime.handler = "kata"
+    asked_host.answers = [CriStatus(False, "none", ["other"], None, {"default": "none", "kata": ""})]
+    assert asked_host.confirm() == (True, [])
+    asked_host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": "no network config found"})]
+    answer, [told] = asked_host.confirm()
+    assert answer is False
+    assert "for the runtime handler kata (no network config found)" in told
+
+
+def test_nobody_to_ask(asked_host):
+    assert asked_host.confirm(restarting=["containerd-1.7"]) == (None, [])
+    asked_host.runtime.address = ""
+    assert asked_host.confirm() == (None, [])
+    asked_host.runtime.address, asked_host.runtime.pid = "/run/containerd.sock", 0
+    assert asked_host.confirm() == (None, [])
+    asked_host.runtime.pid = 7
+    asked_host.runtime.set_conf("/elsewhere")
+    assert asked_host.confirm() == (None, [])
+    asked_host.runtime.set_conf(str(asked_host.conf_dir))
+    asked_host.runtime.reads = False
+    assert asked_host.confirm() == (None, [])
+    assert asked_host.asked == 0
+
+
+def test_the_host_is_examined_once_for_all_runtimes(asked_host, monkeypatch):
+    asked_host.answers = [CriStatus(True, "", ["fleet"])]
+    runtimes = [asked_host.runtime]
+    for number in (8, 9):
+        another = Runtime("containerd-1.7", "1.7.24", "a running containerd", str(asked_host.conf_dir))
+        another.pid, another.address = number, "/run/containerd.sock"
+        runtimes.append(another)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: runtimes)
+    tried = []
+    monkeypatch.setattr(
+        readiness, "try_networks", lambda subjects: tried.append(subjects) or [experiment.Observation("unknown")]
+    )
+    answer, told = asked_host.confirm()
+    assert (answer, len(told)) == (None, 3)
+    assert [subject.name for [subject] in tried] == ["fleet"]
+
+
+@pytest.mark.parametrize("name", ["nomad", "podman"])
+def test_who_has_networks_by_name_has_to_have_those_of_the_files(asked_host, monkeypatch, name):
+    told = [CriStatus(True, "", ["fleet", "gone"])]
+    asked = []
+
+    def ask(networks, _timeout):
+        asked.append(networks)
+        if isinstance(told[0], Exception):
+            raise told[0]  # pylint: disable=raising-non-exception
+        return told[0]
+
+    monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
+    found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
+    asked_host.runtime = discover.class_of(name)(name, "4.3.1", found, str(asked_host.conf_dir), ["/opt/cni/bin"])
+    vars(asked_host.runtime).update(pid=7, port=4646, databases="/var", settles=0.0, ask=ask, program=found)
+    asked_host.runtime.default_network = "fleet"
+    assert asked_host.confirm() == (True, [])
+    assert asked == [["fleet"]]
+    told[0] = CriStatus(False, "network not found", ["other"])
+    answer, [text] = asked_host.confirm()
+    assert (answer, f": {name} has not loaded fleet (network not found); " in text) == (False, True)
+    told[0] = HostError("it has ACLs", code="not_answered")
+    unknown = f"it is not known whether containers of {name} get their network: it has ACLs"
+    assert asked_host.confirm() == (None, [unknown])

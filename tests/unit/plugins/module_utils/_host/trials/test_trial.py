@@ -138,7 +138,7 @@ def test_what_is_missing_is_an_error_in_a_run_and_a_warning_in_check_mode(tried,
     if code == "missing_plugin":
         monkeypatch.setattr(Networks, "test_plugins", missing)
     else:
-        monkeypatch.setattr(planner, "require_tools", missing)
+        monkeypatch.setattr(planner, "tool_obstacles", missing)
     assert tried.rows()[0]["error"]["code"] == code
     plan = tried.plan(True)
     assert (plan.trials[0].status, plan.warnings[0][0]) == ("planned", code)

@@ -9,9 +9,9 @@ from subprocess import run
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins as plugin_files
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import causes, plugins as plugin_files, state
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import why_not_executed, why_not_there
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host, readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 
 
 @pytest.fixture
@@ -92,13 +92,12 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
     assert (found.code, found.remedy) == ("bad_type", 'write "other", and let the runtime search its directory')
 
 
-def test_where_nothing_can_be_written(tmp_path):
-    assert readiness._why_unwritable(str(tmp_path / "a" / "b")) == ("", "")
-    (tmp_path / "file").write_text("")
-    assert "is a file, and no directory" in readiness._why_unwritable(str(tmp_path / "file" / "b"))[0]
-    (tmp_path / "link").symlink_to("nowhere")
-    assert "a link to nowhere, which is no directory" in readiness._why_unwritable(str(tmp_path / "link" / "b"))[0]
-    assert readiness._why_unwritable("/proc/sys/net")[1]
+# ---- what plugins write
+
+
+def found_in(store):
+    ipam = {"type": "host-local", "dataDir": str(store.parent)}
+    return state.state_obstacles(store.name, [{"type": "bridge", "ipam": ipam}], str(store.parent))
 
 
 def test_what_in_a_store_stops_host_local(tmp_path):
@@ -107,7 +106,7 @@ def test_what_in_a_store_stops_host_local(tmp_path):
     (tmp_path / "last_reserved_ip.1").symlink_to("created")
     (tmp_path / "last_reserved_ip.2").symlink_to("no/where")
     os.mkfifo(tmp_path / "10.1.0.4")
-    findings = readiness.Pools([]).obstacles({}, str(tmp_path.parent), tmp_path.name)
+    findings = found_in(tmp_path)
     names = [os.path.basename(finding.remedy.split(",")[0]) for finding in findings]
     assert names == ["10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]
 
@@ -117,7 +116,7 @@ def test_the_remedy_unlocks_a_file_of_a_store(tmp_path, lock):
     path = tmp_path / "last_reserved_ip.0"
     path.touch()
     run(["sh", "-ec", lock.format(path)], check=True)
-    (finding,) = readiness.Pools([]).obstacles({}, str(tmp_path.parent), tmp_path.name)
+    (finding,) = found_in(tmp_path)
     run(finding.remedy.split(), check=True)
     path.write_text("10.1.0.2")
     run(["umount", "-q", path], check=False)
@@ -125,5 +124,42 @@ def test_the_remedy_unlocks_a_file_of_a_store(tmp_path, lock):
 
 def test_a_store_that_is_removed_meanwhile(monkeypatch):
     monkeypatch.setattr(os.path, "isdir", lambda _path: True)
-    assert list(readiness.Pools([]).obstacles({}, "/none", "pods")) == []
+    assert list(state._unusable("/none")) == []
     assert private_host.read_store("/none", "") == {}
+
+
+# ---- what Nomad tells its servers of
+
+
+def touch(path):
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+
+
+@pytest.mark.parametrize(
+    ("printed", "known"),
+    [
+        ("CNI bridge plugin v1.9.1\n", True),
+        # Releases without one of their own print the versions of the specification since 1.0.0; the last has no comma.
+        ("CNI bridge plugin version unknown\nCNI protocol versions supported: 0.1.0, 0.2.0, 1.0.0\n", True),
+        ("CNI bridge plugin version unknown\n", False),
+        ("CNI bridge plugin v0.3.0\n", False),
+        ("CNI dnsname plugin\nversion: 1.3.1\ncommit: unknown\n", True),
+        ("", False),
+    ],
+)
+def test_a_plugin_has_to_print_its_version(tmp_path, monkeypatch, printed, known):
+    touch(tmp_path / "bin" / "bridge")
+    monkeypatch.setattr(causes, "about_plugin", lambda _path, _timeout: printed)
+    found = list(causes.not_fingerprinted(["bridge", "portmap"], [str(tmp_path / "bin")]))
+    assert [entry.code for entry in found] == ([] if known else ["not_fingerprinted"])
+
+
+@pytest.mark.parametrize(("first", "known"), [("missing", False), ("empty", False), ("full", True)])
+def test_its_search_ends_at_a_directory_without_plugins(tmp_path, monkeypatch, first, known):
+    touch(tmp_path / "bin" / "bridge")
+    touch(tmp_path / "full" / "other")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(causes, "about_plugin", lambda _path, _timeout: "CNI bridge plugin v1.9.1")
+    found = list(causes.not_fingerprinted(["bridge"], [str(tmp_path / first), str(tmp_path / "bin")]))
+    assert [str(tmp_path / first) in entry.evidence for entry in found] == ([] if known else [True])
