@@ -122,9 +122,14 @@ def test_the_remedy_unlocks_a_file_of_a_store(tmp_path, lock):
     run(["umount", "-q", path], check=False)
 
 
+def test_what_is_reserved_for_root_is_free_for_plugins(tmp_path, monkeypatch):
+    status = os.statvfs_result((4096, 4096, 100, 5, 0, 100, 5, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: status)
+    assert list(found_in(tmp_path)) == []
+
+
 def test_a_store_that_is_removed_meanwhile(monkeypatch):
     monkeypatch.setattr(os.path, "isdir", lambda _path: True)
-    assert list(state._unusable("/none")) == []
     assert private_host.read_store("/none", "") == {}
 
 
