@@ -23,7 +23,7 @@ def state_obstacles(network: str, plugins: Sequence[Mapping[str, Any]], cache_di
     tunings = [plugin for plugin in plugins if any(member_of(plugin, name) for name in _PUT_BACK)]
     backups = [set_or_default(plugin, "dataDir") for plugin in tunings if text_of(plugin, "type") == "tuning"]
     reasons: Dict[Tuple[str, str], str] = {}
-    for path in [*stores, *backups, os.path.join(cache_dir, "results")]:
+    for path in [*stores, *filter(os.path.isabs, backups), os.path.join(cache_dir, "results")]:
         reasons.setdefault(_why_unwritable(path), path)
     for (why, remedy), path in reasons.items():
         if why:

@@ -97,7 +97,8 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
 
 def found_in(store):
     ipam = {"type": "host-local", "dataDir": str(store.parent)}
-    return state.state_obstacles(store.name, [{"type": "bridge", "ipam": ipam}], str(store.parent))
+    tuning = {"type": "tuning", "mtu": 1400, "dataDir": "not/absolute"}
+    return state.state_obstacles(store.name, [{"type": "bridge", "ipam": ipam}, tuning], str(store.parent))
 
 
 def test_what_in_a_store_stops_host_local(tmp_path):
@@ -106,8 +107,7 @@ def test_what_in_a_store_stops_host_local(tmp_path):
     (tmp_path / "last_reserved_ip.1").symlink_to("created")
     (tmp_path / "last_reserved_ip.2").symlink_to("no/where")
     os.mkfifo(tmp_path / "10.1.0.4")
-    findings = found_in(tmp_path)
-    names = [os.path.basename(finding.remedy.split(",")[0]) for finding in findings]
+    names = [os.path.basename(finding.remedy.split(",")[0]) for finding in found_in(tmp_path)]
     assert names == ["10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]
 
 
