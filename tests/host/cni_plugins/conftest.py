@@ -116,9 +116,9 @@ def pack():
     They have "./" in the root, owners of a build machine, README and LICENSE.
     """
 
-    def make(folder, archive, by):
+    def make(folder, archive, by, names=None):
         content = archive.with_name("pack")
-        shutil.copytree(folder, content)
+        shutil.copytree(folder, content, ignore=lambda _folder, files: set(files).difference(names or files))
         for name, mode in (("README.md", 0o755), ("LICENSE", 0o644)):
             (content / name).write_text("text\n")
             (content / name).chmod(mode)

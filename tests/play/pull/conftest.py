@@ -28,11 +28,14 @@ def repository(tmp_path, keys):
     return made
 
 
-# Notes what Repository.play makes a playbook note.
+# Notes what Repository.play makes a playbook note, and fails as Ansible does.
 PLAYBOOK = """\
 #!/bin/sh
 for word; do
-  case $word in *.yml) sed -n 's/.*shell: echo \\(.*\\) >>.*/\\1/p' "$word" >>{ran} ;; esac
+  case $word in *.yml)
+    sed -n 's/.*shell: echo \\(.*\\) >>.*/\\1/p' "$word" >>{ran}
+    ! grep -q ansible.builtin.fail "$word" || exit 2 ;;
+  esac
 done
 """
 

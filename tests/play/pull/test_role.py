@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
+
+from ansible_collections.podwire.cni.tests.play.controller import Controller
 
 ROLE = Path(__file__).parents[3] / "roles" / "pull"
 REFUSED = {
@@ -78,12 +77,6 @@ def test_a_key_ring_that_was_not_completed_is_made_by_the_next_run(tmp_path, mon
 
 def run(directory, tasks, hosts):
     """Run tasks on this machine as these hosts (name -> variables), and return what Ansible has printed."""
-    play = {"hosts": "all", "gather_facts": False, "connection": "local", "tasks": tasks}
-    (directory / "play.yml").write_text(yaml.safe_dump([play]))
-    inventory = {"hosts": hosts, "vars": {"ansible_python_interpreter": "/usr/bin/python3"}}
-    (directory / "hosts.json").write_text(json.dumps({"all": inventory}))
-    program = Path(sys.executable).with_name("ansible-playbook")
-    words = [program, "--inventory", directory / "hosts.json", directory / "play.yml"]
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": str(directory / "ansible")}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    controller = Controller(directory, {"all": {"hosts": hosts, "vars": {"ansible_connection": "local"}}})
+    done = controller.play(*tasks, status=None)
     return done.stdout + done.stderr
