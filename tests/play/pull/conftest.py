@@ -28,14 +28,11 @@ def repository(tmp_path, keys):
     return made
 
 
-# Notes what Repository.play makes a playbook note, and fails as Ansible does.
+# Notes what Repository.play makes a playbook note.
 PLAYBOOK = """\
 #!/bin/sh
 for word; do
-  case $word in *.yml)
-    sed -n 's/.*shell: echo \\(.*\\) >>.*/\\1/p' "$word" >>{ran}
-    ! grep -q ansible.builtin.fail "$word" || exit 2 ;;
-  esac
+  case $word in *.yml) sed -n 's/.*shell: echo \\(.*\\) >>.*/\\1/p' "$word" >>{ran} ;; esac
 done
 """
 

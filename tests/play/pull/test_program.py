@@ -16,18 +16,18 @@ import pytest
 from ansible_collections.podwire.cni.tests.play.pull.site import PROGRAM, PYTHON, sh
 
 
-def test_a_signed_commit_runs_each_time(puller, repository):
+def test_a_signed_commit_runs_each_time(real, repository):
     """Also without a new commit: somebody may have changed the host."""
     commit = repository.git("rev-parse", "HEAD")
     for _again in range(2):
-        status = puller.run()
+        status = real.run()
         assert (status["result"], status["commit"], status["problems"]) == ("ok", commit, [])
-        assert puller.noted() == ["first"]
+        assert real.noted() == ["first"]
     repository.play("second")
     newer = repository.commit()
-    assert puller.run()["commit"] == newer
-    assert puller.noted() == ["second"]
-    assert puller.trees() == [newer]
+    assert real.run()["commit"] == newer
+    assert real.noted() == ["second"]
+    assert real.trees() == [newer]
 
 
 @pytest.mark.parametrize("key", [None, "stranger"])
@@ -149,23 +149,23 @@ def test_a_branch_is_moved_forward_by_a_merge(puller, repository):
         assert puller.noted() == [turn]
 
 
-def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(puller, repository):
+def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(real, repository):
     repository.write("local.yml", "- hosts: all\n  gather_facts: false\n  tasks: [{ansible.builtin.fail: {}}]\n")
     repository.commit()
     for count in (1, 2):
-        status = puller.run(status=1)
-        assert (status["failures"], puller.codes(), status["last_success"]) == (count, ["playbook_failed"], None)
-    before = (puller.state / "status.json").read_bytes()
-    puller.run(trigger="podwire-cni-pull.timer")
-    assert "2 runs in a row failed" in puller.said
-    assert (puller.state / "status.json").read_bytes() == before
+        status = real.run(status=1)
+        assert (status["failures"], real.codes(), status["last_success"]) == (count, ["playbook_failed"], None)
+    before = (real.state / "status.json").read_bytes()
+    real.run(trigger="podwire-cni-pull.timer")
+    assert "2 runs in a row failed" in real.said
+    assert (real.state / "status.json").read_bytes() == before
     # A change of files and a person do not wait.
-    puller.run(trigger="podwire-cni-pull.path", status=1)
+    real.run(trigger="podwire-cni-pull.path", status=1)
     repository.play("repaired")
     repository.commit()
-    assert puller.run()["failures"] == 0
-    puller.run(trigger="podwire-cni-pull.timer")
-    assert puller.noted() == ["repaired", "repaired"]
+    assert real.run()["failures"] == 0
+    real.run(trigger="podwire-cni-pull.timer")
+    assert real.noted() == ["repaired", "repaired"]
 
 
 def test_a_name_that_is_not_in_the_inventory(real):
