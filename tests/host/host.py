@@ -37,16 +37,17 @@ PYTHON = "/usr/bin/python3"
 # time: those are not changes of a module.
 NETWORK_STATE = r"""
 look() {
-  ip "$@" -brief link | awk '{ print $1, $3 }'
-  ip "$@" -oneline address show scope global | awk '{ print $2, $4 }'
-  ip "$@" route | sed 's/ linkdown//'
+  ip "$@" -brief -batch - <<<$'link\naddress show scope global\nroute'
 }
-look
-for name in $(ip netns list | cut -d' ' -f1 | sort); do
-  echo "$name"
-  look -n "$name" 2>&1 || true
-done
-{ iptables-save; ip6tables-save; } | sed '/^#/d; s/\[[0-9:]*\]//'
+{
+  look
+  for name in $(ip netns list | cut -d' ' -f1 | sort); do
+    echo "$name"
+    look -n "$name" 2>&1 || true
+  done
+  iptables-save; ip6tables-save
+} | awk '/^#/ { next } $2 ~ /^(UP|DOWN|UNKNOWN|LOWERLAYERDOWN)$/ { $2 = ""; sub(/<.*/, "") }
+  { sub(/ linkdown/, ""); sub(/\[[0-9:]*\]/, ""); print }'
 """
 _COMPILED = str(preloaded.ADDRESS.with_name("compiled"))
 

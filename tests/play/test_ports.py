@@ -69,7 +69,7 @@ def port(controller, generations, empty_host, request):
     controller = controller({"nodes": {"hosts": {"here": {"ansible_connection": "local"}}}})
     files = controller.folder / "files"
     files.mkdir()
-    sh(f"tar -czf {files}/cni-plugins.tgz --owner=root --group=root -C {generations['new']} .")
+    sh(f"tar -I 'gzip -1' -cf {files}/cni-plugins.tgz --owner=root --group=root -C {generations['new']} .")
     name = request.param
     (controller.folder / "site.yml").write_text(json.dumps(AFTER[name]))
     subprocess.run(["bash", "-euc", LEFT[name], "-", str(generations["old"])], check=True)

@@ -69,7 +69,7 @@ def controller(generations, tmp_path_factory):
     """Two hosts with two networks and two containers. Both are this machine: the second one comes after the canary."""
     hosts = {name: {"ansible_connection": "local"} for name in ("canary", "second")}
     controller = Controller(tmp_path_factory.mktemp("site"), {"all": {"hosts": hosts, "vars": VARIABLES}})
-    controller.run("bootstrap", real=True, cni_hosts="canary", cni_plugins_src=str(generations["old"]))
+    controller.run("bootstrap", cni_hosts="canary", cni_plugins_src=str(generations["old"]))
     return controller
 
 
