@@ -166,7 +166,7 @@ def delegate_of(plugin: Mapping[str, Any]) -> Dict[str, Any]:
     delegate = object_of(plugin, "delegate")
     if text_of(plugin, "type") == "flannel":
         delegate = {"type": "bridge", "isGateway": True, **delegate}
-        put_member(delegate, "ipam", {"type": HOST_LOCAL, **object_of(delegate, "ipam")})
+        put_member(delegate, "ipam", {"type": HOST_LOCAL, **object_of(plugin, "ipam")})
     return delegate
 
 

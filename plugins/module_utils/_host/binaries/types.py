@@ -18,18 +18,18 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     """Return ``(JSON pointer of the place that names it, plugin type)`` for everything that *plugin* executes.
 
     That is its own ``type``, its ``ipam.type``, and the same of its ``delegate``. flannel delegates to bridge with
-    host-local unless its ``delegate`` says otherwise. Values of the wrong type are ignored.
+    host-local unless it says otherwise. Values of the wrong type are ignored.
     """
     named: List[Tuple[str, str]] = []
     plugin_type = text_of(plugin, "type")
     if plugin_type:
         named.append((pointer + "/type", plugin_type))
-    ipam = text_of(object_of(plugin, "ipam"), "type")
-    if ipam:
-        named.append((pointer + "/ipam/type", ipam))
     delegate = delegate_of(plugin)
+    # For flannel's defaults, the pointer names the place to write to change them.
+    ipam = delegate.pop("ipam") if plugin_type == "flannel" else object_of(plugin, "ipam")
+    if text_of(ipam, "type"):
+        named.append((pointer + "/ipam/type", text_of(ipam, "type")))
     if delegate:
-        # For flannel's defaults, the pointer names the place to write to change them.
         named.extend(named_plugins(delegate, pointer + "/delegate"))
     return named
 

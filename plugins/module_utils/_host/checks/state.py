@@ -8,22 +8,22 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
-from ..kinds import lease_dir, member_of, set_or_default, text_of
+from ..kinds import delegate_of, lease_dir, member_of, set_or_default, text_of
 from ..paths import directory_above, names_in
 from ..problems import Finding, obstacle
 from ..processes import mounts
 
-# What tuning writes down before it changes it (plugins/meta/tuning/tuning.go: createBackup).
-_PUT_BACK = ("mac", "mtu", "promisc", "allmulti", "txqlen")
+# The keys for which an ADD writes to dataDir what DEL needs (tuning.go: createBackup; flannel.go: saveScratchNetConf).
+_KEPT = {"tuning": ("mac", "mtu", "promisc", "allmulti", "txqlen"), "flannel": ("type",)}
 
 
 def state_obstacles(network: str, plugins: Sequence[Mapping[str, Any]], cache_dir: str) -> Iterator[Finding]:
     """Yield what makes every ADD of *plugins* fail; *cache_dir* is that of libcni."""
-    stores = [os.path.join(data_dir, network) for data_dir in map(lease_dir, plugins) if data_dir]
-    tunings = [plugin for plugin in plugins if any(member_of(plugin, name) for name in _PUT_BACK)]
-    backups = [set_or_default(plugin, "dataDir") for plugin in tunings if text_of(plugin, "type") == "tuning"]
+    stores = [os.path.join(path, network) for path in map(lease_dir, [*plugins, *map(delegate_of, plugins)]) if path]
+    keeping = [each for each in plugins if any(member_of(each, key) for key in _KEPT.get(text_of(each, "type"), ()))]
+    kept = [set_or_default(plugin, "dataDir") for plugin in keeping]
     reasons: Dict[Tuple[str, str], str] = {}
-    for path in [*stores, *filter(os.path.isabs, backups), os.path.join(cache_dir, "results")]:
+    for path in [*stores, *filter(os.path.isabs, kept), os.path.join(cache_dir, "results")]:
         reasons.setdefault(_why_unwritable(path), path)
     for (why, remedy), path in reasons.items():
         if why:

@@ -98,15 +98,15 @@ def _moving(plugin: Plugin) -> Dict[str, Tuple[str, bytes]]:
         value = member_of(plugin, key)
         # Objects with a type of their own.
         if kind.moving is not None and key in ("ipam", "delegate"):
-            members = _moving(delegate_of(plugin) if key == "delegate" else object_of(plugin, key))
+            # flannel's ipam is that of its delegate.
+            part = object_of(plugin, key) if "delegate" not in kind.moving else {}
+            members = _moving(delegate_of(plugin) if key == "delegate" else part)
             states.update({f"{key}/{member}": state for member, state in members.items()})
             if "type" in members:
                 states[f"{key}/type"] = f"the type of {key}", members["type"][1]
         elif key not in _OF_NONE:
-            if value in (None, ""):
+            if value in (None, "") or (default is None and not value):
                 value = default
-            elif not value and default is None:
-                value = None
             states[key] = f"{name} of {text_of(plugin, 'type')}", gojson.dumps(_settled(value))
     return states
 

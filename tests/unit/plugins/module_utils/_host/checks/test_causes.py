@@ -95,20 +95,22 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
 # ---- what plugins write
 
 
-def found_in(store):
+def found_in(store, kind="bridge"):
     ipam = {"type": "host-local", "dataDir": str(store.parent)}
     tuning = {"type": "tuning", "mtu": 1400, "dataDir": "not/absolute"}
-    return state.state_obstacles(store.name, [{"type": "bridge", "ipam": ipam}, tuning], str(store.parent))
+    plugin = {"type": kind, "ipam": ipam, "dataDir": f"{store}/10.1.0.4/kept"}
+    return state.state_obstacles(store.name, [plugin, tuning], str(store.parent))
 
 
-def test_what_in_a_store_stops_host_local(tmp_path):
+@pytest.mark.parametrize(("kind", "kept"), [("bridge", []), ("flannel", ["10.1.0.4 away"])])
+def test_what_in_a_store_stops_host_local(tmp_path, kind, kept):
     for name in ("10.1.0.2", "lock", "last_reserved_ip.0"):
         (tmp_path / name).mkdir()
     (tmp_path / "last_reserved_ip.1").symlink_to("created")
     (tmp_path / "last_reserved_ip.2").symlink_to("no/where")
     os.mkfifo(tmp_path / "10.1.0.4")
-    names = [os.path.basename(finding.remedy.split(",")[0]) for finding in found_in(tmp_path)]
-    assert names == ["10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]
+    names = [os.path.basename(finding.remedy.split(",")[0]) for finding in found_in(tmp_path, kind)]
+    assert names == [*kept, "10.1.0.4", "last_reserved_ip.0", "last_reserved_ip.2", "lock"]
 
 
 @pytest.mark.parametrize("lock", ["chattr +i {0}", "chattr +a {0}", "mount -B {0} {0}; mount -o remount,bind,ro {0}"])

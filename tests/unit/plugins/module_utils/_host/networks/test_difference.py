@@ -69,6 +69,8 @@ CHANGES = [
     ({"type": "firewall"}, {"ingressPolicy": "same-bridge"}, ["ingressPolicy of firewall"]),
     ({"type": "flannel"}, {"delegate": {"mtu": 1400, "bridge": "cni0"}}, []),
     ({"type": "flannel"}, {"delegate": {"bridge": "b1"}}, ["bridge of bridge"]),
+    ({"type": "flannel"}, {"ipam": {"type": "host-local", "routes": [{"dst": "::/0"}]}}, []),
+    ({"type": "flannel"}, {"ipam": {"type": "dhcp"}}, ["the type of ipam"]),
     ({"type": "acme", "a": 1}, {"a": 1.0, "name": "x", "cniVersion": "1.0.0"}, []),
     ({"type": "acme", "a": 1}, {"a": 2}, ["a of acme"]),
     ({"type": "acme", "ipam": LOCAL}, {"ipam": {**LOCAL, "routes": []}}, ["ipam of acme"]),
@@ -120,13 +122,10 @@ def test_a_text_is_shown_laid_out_and_masked():
             {"type": "x", "delegate": {"type": "y", "ipam": {"type": "z"}}},
             [("/type", "x"), ("/delegate/type", "y"), ("/delegate/ipam/type", "z")],
         ),
+        ({"type": "flannel"}, [("/type", "flannel"), ("/ipam/type", "host-local"), ("/delegate/type", "bridge")]),
         (
-            {"type": "flannel"},
-            [("/type", "flannel"), ("/delegate/type", "bridge"), ("/delegate/ipam/type", "host-local")],
-        ),
-        (
-            {"type": "flannel", "delegate": {"type": "ptp", "ipam": {"type": "dhcp"}}},
-            [("/type", "flannel"), ("/delegate/type", "ptp"), ("/delegate/ipam/type", "dhcp")],
+            {"type": "flannel", "ipam": {"type": "dhcp"}, "delegate": {"type": "ptp"}},
+            [("/type", "flannel"), ("/ipam/type", "dhcp"), ("/delegate/type", "ptp")],
         ),
     ],
 )
