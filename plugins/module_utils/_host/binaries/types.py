@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Tuple
 
-from ..kinds import delegate_of, member_of, object_of, text_of
+from ..kinds import delegate_of, member_of, object_of, put_member, text_of
 
 MULTINET = "podwire-multinet"
 """The collection's own plugin for several networks in a pod."""
@@ -20,13 +20,13 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     That is its own ``type``, its ``ipam.type``, and the same of its ``delegate``. flannel delegates to bridge with
     host-local unless it says otherwise. Values of the wrong type are ignored.
     """
-    named: List[Tuple[str, str]] = []
-    plugin_type = text_of(plugin, "type")
-    if plugin_type:
-        named.append((pointer + "/type", plugin_type))
-    delegate = delegate_of(plugin)
-    # For flannel's defaults, the pointer names the place to write to change them.
-    ipam = delegate.pop("ipam") if plugin_type == "flannel" else object_of(plugin, "ipam")
+    kind, delegate = text_of(plugin, "type"), delegate_of(plugin)
+    named = [(pointer + "/type", kind)] if kind else []
+    ipam = object_of(plugin, "ipam")
+    if kind == "flannel":
+        # For its defaults, the pointer names the place to write to change them.
+        ipam = object_of(delegate, "ipam")
+        put_member(delegate, "ipam", None)
     if text_of(ipam, "type"):
         named.append((pointer + "/ipam/type", text_of(ipam, "type")))
     if delegate:

@@ -99,7 +99,7 @@ def _moving(plugin: Plugin) -> Dict[str, Tuple[str, bytes]]:
         # Objects with a type of their own.
         if kind.moving is not None and key in ("ipam", "delegate"):
             # flannel's ipam is that of its delegate.
-            part = object_of(plugin, key) if "delegate" not in kind.moving else {}
+            part = object_of(plugin, key) if text_of(plugin, "type") != "flannel" else {}
             members = _moving(delegate_of(plugin) if key == "delegate" else part)
             states.update({f"{key}/{member}": state for member, state in members.items()})
             if "type" in members:
