@@ -12,9 +12,10 @@ import re
 from typing import Any, Iterator, Optional, Sequence, Union
 
 from ...module_utils._host.binaries.types import delegates_of
-from ...module_utils._host.checks.view import ConfView, network_problems, uses_of_network
+from ...module_utils._host.checks.view import ConfView, network_problems
 from ...module_utils._host.confdir import ConfFile
 from ...module_utils._host.json_text import parse_json
+from ...module_utils._host.model import uses_of_network
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
 from ...module_utils._host.secrets import mask
 from ...module_utils.libcni import gojson

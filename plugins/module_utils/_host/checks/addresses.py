@@ -12,10 +12,11 @@ from ...libcni.kernel import pack_attribute
 from ..errors import HostError
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..kinds import delegate_of, kind_of, member_of, text_of
+from ..model import Bridge, Pool, Uses, chain_of
 from ..netlink import MAIN_TABLE, Dumps, host_addresses, links, routes
 from ..problems import INFO, WARNING, Finding
 from ..ranges import Interface, Subnet
-from .view import Bridge, ConfView, Pool, Uses, chain_of
+from .view import ConfView
 
 
 def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:

@@ -10,8 +10,9 @@ from ..binaries.usable import Binaries, release_numbers
 from ..commands import find_command
 from ..errors import HostError
 from ..kinds import text_of
+from ..model import Placed, chain_of
 from ..problems import INFO, WARNING, Finding
-from .view import ConfView, Placed, chain_of
+from .view import ConfView
 
 Plugin = Dict[str, Any]
 

@@ -11,10 +11,11 @@ from ..binaries.types import delegates_of, inner_plugins, is_multus
 from ..binaries.usable import Binaries, check_chain
 from ..confdir import ConfFile, read_go_json, sort_key
 from ..kinds import kind_of, text_of
+from ..model import chain_of, uses_of_network
 from ..problems import ERROR, INFO, WARNING, Finding
 from .addresses import address_problems, host_problems
 from .advisories import security_problems
-from .view import ConfView, chain_of, network_problems, uses_of_network
+from .view import ConfView, network_problems
 
 
 def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:

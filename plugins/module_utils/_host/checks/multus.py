@@ -16,12 +16,13 @@ from ..binaries.usable import Binaries
 from ..confdir import ConfFile
 from ..json_text import parse_json
 from ..kinds import member_of, text_of
+from ..model import Placed, chain_of
 from ..problems import ERROR, WARNING, Finding, obstacle
 from ..process_root import ProcessRoot
 from ..processes import Process, open_root, processes
 from ..runtimes.through import network_file
 from .plugins import found_plugin, missing_file, why_not_there
-from .view import ConfView, Placed, chain_of
+from .view import ConfView
 
 # Multus' own defaults.
 _SOCKET_DIR, _SOCKET = "/run/multus", "multus.sock"

@@ -1,43 +1,19 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""A directory of networks to check, as it is or as a plan will leave it, what its networks take, and rules of each."""
+"""A directory of networks to check, as it is or as a plan will leave it, and the rules of each network by itself."""
 
 from __future__ import annotations
 
-import os
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
 from ..confdir import ConfFile
 from ..hostview import HostView
-from ..kinds import (
-    META,
-    bridge_of,
-    delegate_of,
-    forwards,
-    kind_of,
-    lease_dir,
-    lower_of,
-    member_of,
-    object_of,
-    text_of,
-    vlan_of,
-)
+from ..kinds import META, kind_of, member_of, object_of, text_of
+from ..model import Bridge, Placed, Pool, Uses, chain_of
 from ..problems import ERROR, INFO, WARNING, Finding
-from ..ranges import IP, Range, Subnet, interface_of, ip_of, leases_in, range_of, range_sets, ranges_of
+from ..ranges import IP, Subnet, interface_of, ip_of
 from ..struct import field, struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..leases import Lease
-
 _RATES = ("ingressrate", "egressrate")
-
-
-class Placed(NamedTuple):
-    """One plugin of a network's chain: ``path`` and ``pointer`` say where it is written."""
-
-    path: str
-    pointer: str
-    plugin: Dict[str, Any]
 
 
 @struct
@@ -69,151 +45,6 @@ class ConfView:
     def certain(self, file: ConfFile) -> str:
         """Return the level of a problem that makes every ADD of *file* fail: an error if the file will be written."""
         return ERROR if file.name in self.wanted else self.level(file)
-
-
-def chain_of(file: ConfFile) -> List[Placed]:
-    """Return the plugins of *file* in the order in which they run, drop-ins included."""
-    in_list = file.kind == "conflist"
-    placed = [Placed(file.path, f"/plugins/{index}" * in_list, plugin) for index, plugin in enumerate(file.plugins)]
-    return placed + [Placed(extra.path, "", plugin) for extra in file.drop_ins for plugin in extra.plugins]
-
-
-# ---- pools
-
-
-def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
-    """Return a row for each store and address family of a configured network, sorted: its addresses and their owners.
-
-    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted separately:
-    free IPv6 addresses do not help a container that also needs an IPv4 address.
-    """
-    # The ranges of a network that is in two files count once.
-    pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
-    for network, plugin in networks:
-        place = lease_dir(plugin)
-        if place:
-            parts = ranges_of(object_of(plugin, "ipam"))
-            pools.setdefault((network, place), {}).update((part.text, part) for part in parts)
-    rows = []
-    for (network, place), ranges in sorted(pools.items()):
-        reserved = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
-        for version in (4, 6):
-            parts = [entry for entry in ranges.values() if entry.subnet.version == version]
-            held = [lease for lease in reserved if (":" in lease.ip) == (version == 6)]
-            # A network without ranges gets a row, too.
-            if parts or held or (version == 4 and not ranges and not reserved):
-                rows.append(_row(network, place, f"ipv{version}", parts, held))
-    return rows
-
-
-def _row(
-    network: str, data_dir: str, family: str, ranges: Sequence[Range], reserved: Sequence[Lease]
-) -> Dict[str, Any]:
-    inside = leases_in(ranges, reserved)
-    owners: Dict[str, List[str]] = {}
-    for lease in reserved:
-        owners.setdefault(lease.container_id, []).append(lease.ip)
-    size = sum(part.size for part in ranges)
-    return {
-        "network": network,
-        "data_dir": data_dir,
-        "family": family,
-        "ranges": [part.text for part in ranges],
-        "size": size,
-        "used": len(inside),
-        "free": max(0, size - len(inside)),
-        "outside": len(reserved) - len(inside),
-        "owners": [{"container_id": name, "ips": ips} for name, ips in sorted(owners.items())],
-    }
-
-
-# ---- what a network takes of the host
-
-
-class Pool(NamedTuple):
-    """One range of host-local. ``group`` is the number of its set: a container gets one address from each set.
-
-    ``store`` is the directory of its leases. ``link`` is the bridge or the lower interface that its addresses are on,
-    "" if every container has a link of its own. ``routed`` tells whether the host has a route to them.
-    """
-
-    file: ConfFile
-    path: str
-    pointer: str
-    range: Range
-    group: int
-    store: str
-    link: str
-    routed: bool
-
-    @property
-    def gateway(self) -> str:
-        """Its gateway as an address of an interface."""
-        return f"{self.range.gateway}/{self.range.subnet.prefixlen}"
-
-
-class Bridge(NamedTuple):
-    """A bridge that a plugin creates or joins.
-
-    ``link`` is the interface that has its addresses. ``gateway`` tells whether it gets the addresses of the gateways,
-    ``force`` whether they replace its other addresses.
-    """
-
-    file: ConfFile
-    path: str
-    pointer: str
-    name: str
-    vlan: int
-    link: str
-    gateway: bool
-    force: bool
-    pools: Tuple[Pool, ...]
-
-
-class Uses(NamedTuple):
-    pools: List[Pool]
-    bridges: List[Bridge]
-
-
-def uses_of_network(file: ConfFile) -> Uses:
-    """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
-    uses = Uses([], [])
-    for placed in chain_of(file):
-        _collect(file, placed, uses)
-    return uses
-
-
-def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
-    plugin = placed.plugin
-    if text_of(plugin, "type") == "flannel":
-        # By default, it delegates to bridge, with a subnet that it reads when it runs.
-        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate_of(plugin)), uses)
-        return
-    name, gateway = bridge_of(plugin), forwards(plugin)
-    vlan = vlan_of(plugin)
-    # The gateway of a VLAN is on a separate interface above the bridge.
-    lower = name or lower_of(plugin)
-    link = f"{lower}.{vlan}" if lower and vlan else lower
-    pools = _pools(file, placed, link, gateway if name else not kind_of(plugin).outside)
-    uses.pools.extend(pools)
-    if name:
-        force = member_of(plugin, "forceaddress") is True
-        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
-
-
-def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
-    data_dir = lease_dir(placed.plugin)
-    if not data_dir:
-        return []
-    store = os.path.join(data_dir, str(file.network))
-    pools = []
-    for group, (pointer, entries) in enumerate(range_sets(object_of(placed.plugin, "ipam"))):
-        for index, entry in enumerate(entries):
-            part = range_of(entry)
-            if part is not None:
-                place = f"{placed.pointer}/ipam{pointer}" + (f"/{index}" if pointer else "")
-                pools.append(Pool(file, placed.path, place, part, group, store, link, routed))
-    return pools
 
 
 # ---- what is wrong with a single network, whatever else is in its directory and on its host

@@ -10,9 +10,9 @@ from ..attachments.caches import HostStores
 from ..attachments.request import Key
 from ..attachments.store import ADDING, ATTACHED, LEFTOVER, RECORDS, Attached, CachedAttachment, cache_dirs
 from ..binaries.types import types_of
-from ..checks.view import pool_rows
 from ..errors import HostError
 from ..leases import Lease, lease_stores
+from ..model import pool_rows
 from ..netns import Seen, inspect_paths, same
 from ..problems import WARNING, Finding, unreadable
 from ..struct import grouped

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import pool_rows
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import made_by
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import bridges_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease, lease_stores
+from ansible_collections.podwire.cni.plugins.module_utils._host.model import pool_rows
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners import injected
 
 PLUGINS = Path(__file__).parents[5] / "plugins"

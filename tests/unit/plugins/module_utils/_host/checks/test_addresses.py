@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import addresses
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import network_problems, uses_of_network
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import network_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.model import uses_of_network
 
 
 def local(*subnets, **keys):

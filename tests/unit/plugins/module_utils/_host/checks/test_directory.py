@@ -12,15 +12,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory
     directory_problems,
     file_problems,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import (
-    ConfView,
-    network_problems,
-    uses_of_network,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView, network_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, sort_key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.model import uses_of_network
 
 LO = {"type": "loopback"}
 

@@ -6,8 +6,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import addresses as host_rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import uses_of_network
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.model import uses_of_network
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link, Route
 
 SUBNET = "/plugins/0/ipam/subnet"

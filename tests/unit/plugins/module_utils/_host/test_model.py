@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import DEFAULT_DATA_DIR
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import view
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease
+from ansible_collections.podwire.cni.plugins.module_utils._host.model import pool_rows
 from ansible_collections.podwire.cni.plugins.module_utils._host.ranges import ranges_of
 
 
@@ -43,7 +43,7 @@ def test_a_pool_says_what_is_used_and_by_whom():
         Lease("/other", "demo", "10.1.0.4", "db", "eth0"),
     ]
     ipam = {"type": "host-local", "dataDir": "/data/", "subnet": "10.1.0.0/29"}
-    (row,) = view.pool_rows([("demo", {"ipam": ipam}), ("flat", {"type": "bridge"})], leases)
+    (row,) = pool_rows([("demo", {"ipam": ipam}), ("flat", {"type": "bridge"})], leases)
     assert row == {
         "network": "demo",
         "data_dir": "/data",
@@ -64,7 +64,7 @@ def counted(rows):
 def test_pools_are_counted_per_address_family():
     ipam = {"type": "host-local", "dataDir": "/d", "ranges": [[{"subnet": "10.1.0.0/30"}], [{"subnet": "fd00::/64"}]]}
     leases = [Lease("/d", "demo", ip, "web", "eth0") for ip in ("10.1.0.2", "fd00::2", "fd09::9")]
-    rows = view.pool_rows([("demo", {"ipam": ipam})], leases)
+    rows = pool_rows([("demo", {"ipam": ipam})], leases)
     # IPv4 is full, however many addresses IPv6 has left.
     assert counted(rows) == [("ipv4", 1, 1, 0, 0), ("ipv6", 2**64 - 2, 1, 2**64 - 3, 1)]
     assert [row["owners"][0]["ips"] for row in rows] == [["10.1.0.2"], ["fd00::2", "fd09::9"]]
@@ -73,15 +73,15 @@ def test_pools_are_counted_per_address_family():
 
 def test_a_family_without_ranges_has_a_row_if_it_has_leases():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
-    (v4, v6) = view.pool_rows([network], [Lease(DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
+    (v4, v6) = pool_rows([network], [Lease(DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
     assert (v4["family"], v4["owners"]) == ("ipv4", [])
     assert counted([v6]) == [("ipv6", 0, 0, 0, 1)]
-    assert counted(view.pool_rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]
+    assert counted(pool_rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]
 
 
 def test_a_network_in_two_files_has_its_addresses_once():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
-    assert counted(view.pool_rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]
+    assert counted(pool_rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]
 
 
 @pytest.mark.parametrize("length", ["\u00b2", "\u0664", "9" * 5000, "-1", "+8", "1_0", "33", ""])
