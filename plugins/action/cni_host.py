@@ -22,18 +22,18 @@ from ..plugin_utils import repair_program
 from ..plugin_utils._report.values import rows, table, text
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
-from ..plugin_utils.reading import RenderingAction
 from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.settings import ROLES, Settings
 from ..plugin_utils.shipping import ShippingAction, check_version, explain_release
 from ..plugin_utils.teardown import blockers_of, sections_of
 from ..plugin_utils.values import BadValue
+from .cni_conf import ActionModule as ConfAction
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
 COMMON = ("conf_dir", "bin_dirs", "cache_dir")
 
 
-class ActionModule(ShippingAction, RenderingAction):
+class ActionModule(ShippingAction, ConfAction):
     MODULE = "cni_host"
 
     def run(self, tmp: str | None = None, task_vars: Result | None = None) -> Result:

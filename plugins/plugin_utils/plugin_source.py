@@ -12,7 +12,7 @@ from typing import Any
 from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Selection
 from ..module_utils._host.binaries.checksum import parse_checksum
 from ..module_utils._host.binaries.download import check_url, shown_url
-from ..module_utils._host.binaries.store import plugin_name
+from ..module_utils._host.binaries.store import plugin_names
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import digest_of
 from ..module_utils._host.paths import is_url
@@ -57,9 +57,7 @@ class PluginSource:
                 "src: the collection's own plugins are on the controller; leave remote_src out", code="bad_source"
             )
         # They are scripts, which are installed only by name.
-        self.plugins: list[str] | None = options["plugins"] or (list(builtin_plugins.NAMES) if is_builtin else None)
-        for name in self.plugins or ():
-            plugin_name(name, "plugins")
+        self.plugins = plugin_names(options["plugins"] or (list(builtin_plugins.NAMES) if is_builtin else None))
         self.checksum = ":".join(parse_checksum(checksum)) if checksum else ""
         self.urls: dict[str, str] = {}
         self.checksums: dict[str, str] = {}

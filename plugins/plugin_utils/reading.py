@@ -4,25 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleFileNotFound
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import lookup_loader
-from ansible.utils.display import Display
 
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.problems import WARNING, error_of, errors_of, rows, strict
-from ..module_utils._host.secrets import one_line
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND
-from ._conf.networks import LEVELS, CheckedNetworks
-from ._conf.schema import MISSING
-from .definitions import Manifest, Sources, networks_of_nads
+from .definitions import Manifest, Sources
 from .module_action import ModuleAction
-from .neighbours import Neighbours, shared_ranges
 from .pods import PodEntries
-from .remedies import jsonschema_needed
 
 MAX_SIZE = 1 << 20
 _LOOKUP = "kubernetes.core.k8s"
@@ -86,45 +78,3 @@ class ReadingAction(ModuleAction):
             ) from error
         # Without any, the client returns null.
         return manifests if isinstance(manifests, list) else [manifests] if manifests else []
-
-
-class RenderingAction(ReadingAction):
-    """Sends a host only names and rendered texts of networks, after they were validated."""
-
-    def render(
-        self, options: Mapping[str, Any], may_be_empty: bool, variables: Mapping[str, Any]
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the option ``networks`` for the module, and the problems. Prints warnings; raises HostError with them.
-
-        *options* are those of cni_conf as the user wrote them, with ``nads``. *may_be_empty*: there is other work than
-        networks. *variables* are those of the task.
-        """
-        levels = options.get("validate")
-        if levels is None:
-            levels = list(LEVELS)
-        without_schema = isinstance(levels, list) and "schema" in levels and MISSING is not None
-        usable = [level for level in levels if level != "schema"] if without_schema else levels
-        networks = options.get("networks")
-        if options.get("nads") is not None:
-            try:
-                of_nads = networks_of_nads(options["nads"], self.sources())
-            except HostError as error:
-                error.facts.setdefault("problems", [])
-                raise
-            networks = [*networks, *of_nads] if isinstance(networks, list) else networks or of_nads
-            may_be_empty = True
-        checked = CheckedNetworks(networks, usable, self._read, may_be_empty=may_be_empty)
-        if without_schema and checked.present:
-            needed = jsonschema_needed("the level 'schema' of 'validate'", MISSING)
-            raise HostError(f"{needed}, or leave 'schema' out of 'validate'", "missing_required_lib", problems=[])
-        problems = list(checked.problems)
-        if not errors_of(problems):
-            problems += shared_ranges(networks or [], checked.rendered, Neighbours(variables, self._task.get_ds()))
-        # The module itself refuses a value that is not a boolean.
-        problems = strict(problems) if boolean(options.get("strict"), strict=False) else problems
-        for finding in problems:
-            if finding.level == WARNING:
-                Display().warning(one_line(f"[{finding.code}] {finding.sentence}"))
-        if errors_of(problems):
-            raise error_of(problems)
-        return checked.rendered, rows(problems)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import partial
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
@@ -17,7 +17,7 @@ from ..trust import SCRIPT, host_machine, untrusted
 from .outcome import Desired, PluginsPlan, Where
 from .planner import ContentMissing, known_archive, plan_present
 from .request import SourceNeeded
-from .store import FILE, Store, WantedPlugins, plugin_name, scripts_in, select
+from .store import FILE, Store, WantedPlugins, plugin_names, scripts_in, select
 
 R = TypeVar("R")
 
@@ -29,16 +29,6 @@ def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
         text = f"mode: {attributes.mode:04o} does not let the owner run the plugins; use '0755'"
         raise HostError(text, code="bad_mode")
     return attributes
-
-
-def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
-    """Return the names of the option ``plugins``, each checked; None means all."""
-    if plugins is None:
-        return None
-    if not plugins:
-        text = "plugins: the list is empty; name at least one, or leave the option out"
-        raise HostError(text, code="bad_plugin_name")
-    return [plugin_name(name, "plugins") for name in plugins]
 
 
 def check_machines(machines: Mapping[str, str]) -> None:
@@ -58,7 +48,7 @@ class Source:
 
     def __init__(self, params: Mapping[str, Any], tmpdir: Callable[[], str]) -> None:
         self.told: Dict[str, Any] = params["_source"]
-        self.plugins = names_of(params["plugins"])
+        self.plugins = plugin_names(params["plugins"])
         self._tmpdir = tmpdir
         # A checksum overrides that of the release, and what has it may be anything.
         of_version = "" if params.get("checksum") else str(params.get("version") or "").lstrip("v")
@@ -204,7 +194,7 @@ def plan_plugins(
         return plan_present(bin_dir, desired, attributes, view, check_mode, where)
     from .removal import plan_absent, plan_restored
 
-    names = names_of(params["plugins"])
+    names = plugin_names(params["plugins"])
     if params["state"] == "absent":
         return plan_absent(bin_dir, names or [], view, where)
     return plan_restored(bin_dir, names, view, where)

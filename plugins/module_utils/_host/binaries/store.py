@@ -22,6 +22,7 @@ from typing import (
     TypeVar,
 )
 
+from ...libcni.files import open_file
 from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity, is_settled
 from ..trust import SCRIPT
@@ -36,15 +37,19 @@ Contents = Callable[[Iterable[str]], Iterable[Tuple[str, BinaryIO]]]
 Record = Optional[Dict[str, Any]]
 
 
-def plugin_name(name: str, where: str) -> str:
-    """Return *name* if it can be a plugin's; raises HostError ``bad_plugin_name``."""
-    if not PLAIN_NAME.match(name):
-        raise HostError(
-            f"{where}: {name!r} is not a plugin name; a name has at most 128 letters, digits, '.', '_', '+' and '-', "
-            "and begins with a letter, a digit or '_'",
-            code="bad_plugin_name",
-        )
-    return name
+def plugin_names(plugins: Optional[List[str]]) -> Optional[List[str]]:
+    """Return the option ``plugins``, None for all. Raises HostError ``bad_plugin_name``."""
+    if plugins is not None and not plugins:
+        text = "plugins: the list is empty; name at least one, or leave the option out"
+        raise HostError(text, code="bad_plugin_name")
+    for name in plugins or ():
+        if not PLAIN_NAME.match(name):
+            raise HostError(
+                f"plugins: {name!r} is not a plugin name; a name has at most 128 letters, digits, '.', '_', '+' and "
+                "'-', and begins with a letter, a digit or '_'",
+                code="bad_plugin_name",
+            )
+    return plugins
 
 
 def scripts_in(machines: Mapping[str, str]) -> List[str]:
@@ -205,9 +210,8 @@ class Store:
         if known.get("identity") == identity(status) and known.get("sha256"):
             return str(known["sha256"])
         now = time.time_ns()
-        fd = os.open(self.path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as stream:
-            opened = os.fstat(fd)
+        with open_file(self.path(name), follow=False) as stream:
+            opened = os.fstat(stream.fileno())
             sha256 = digest_of(stream)
         if is_settled(opened, now):
             self._settled[name] = identity(opened)

@@ -16,7 +16,7 @@ from ..hostview import HostView
 from .batch import INSTALL, REPLACE, PluginBatch, PluginChange
 from .outcome import Where
 from .store import MISSING
-from .types import delegates_of, inner_plugins, named_plugins
+from .types import delegates_of, inner_plugins, types_of
 
 
 class User(NamedTuple):
@@ -65,18 +65,15 @@ def users_of(names: Iterable[str], view: HostView, where: Where, bin_dir: str) -
     """
     by_plugin: Dict[str, List[str]] = {name: [] for name in names}
     for user in _users([where.conf_dir], where.cache_dir, bin_dir, view):
-        for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
+        for name in types_of(_with_delegates(user.plugins)):
             if name in by_plugin and user.text not in by_plugin[name]:
                 by_plugin[name].append(user.text)
     return {name: users for name, users in by_plugin.items() if users}
 
 
-def _all_named(plugin: Dict[str, Any]) -> List[Any]:
-    named = list(named_plugins(plugin))
-    for _place, network in delegates_of(plugin):
-        for _inner_place, inner in inner_plugins(network):
-            named += named_plugins(inner)
-    return named
+def _with_delegates(plugins: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    networks = [network for plugin in plugins for _place, network in delegates_of(plugin)]
+    return plugins + [inner for network in networks for _place, inner in inner_plugins(network)]
 
 
 def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
@@ -156,7 +153,7 @@ def _version(user: User) -> str:
 
 def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterator[Tuple[User, PluginChange]]:
     for user in users:
-        for name in sorted({named for plugin in user.plugins for _pointer, named in named_plugins(plugin)}):
+        for name in types_of(user.plugins):
             if name in new and _version(user) not in (_versions(new[name]) or []):
                 yield user, new[name]
 

@@ -9,7 +9,7 @@ from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Set,
 
 from ..binaries.packages import DPKG, packages_of
 from ..confdir import ConfFile
-from .difference import moved, would_change
+from .difference import moved
 from .entries import ConfState
 from .execute import ABSENT, NOT_REQUESTED, PREVIOUS, REPLACED
 from .request import WantedNetwork
@@ -72,7 +72,7 @@ class Removals:
         """
         for desired in present:
             standing = self.state.standing(targets[desired.name])
-            if standing is None or self.state.is_managed(standing.name):
+            if standing is None or standing.name in self.state.managed:
                 continue
             if not desired.file and self._may_go(standing, [desired]):
                 self._set_aside(standing, _texts(present))
@@ -83,7 +83,7 @@ class Removals:
         For *present* networks with `replace`, an unmanaged one that holds one of them.
         """
         if not self.state.request.exclusive:
-            return not self.state.is_managed(file.name) and file.network in [desired.name for desired in present]
+            return file.name not in self.state.managed and file.network in [desired.name for desired in present]
         is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
         return not file.is_special and not is_kubeconfig
 
@@ -94,12 +94,11 @@ class Removals:
         if self.state.refuse_owned(file, "set aside"):
             return
         if file.network is not None and file.network in texts:
-            words = moved(file.text, texts[file.network])
-            if words:
-                self.state.refuse_attached(file.network, file.name, would_change(words), texts[file.network])
+            text = texts[file.network]
+            self.state.refuse_move(file.network, file.name, moved(file.text, text), text)
         elif file.network:
             self.state.refuse_attached(file.network, file.name, "the network would be set aside")
-        managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None
+        managed = self.state.manifest.networks[file.path] if file.name in self.state.managed else None
         network = managed["network"] if managed else file.network
         self.state.plan.changes.set_aside(file.name, network or "", managed, reason)
         if managed is None:
@@ -154,7 +153,7 @@ class Restoration:
         for aside, record in self._newest():
             self._bring_back(aside, record)
         for file in list(state.files.values()):
-            if state.is_managed(file.name) and file.name not in state.vacated | state.replaced:
+            if file.name in state.managed and file.name not in state.vacated | state.replaced:
                 entry = state.manifest.networks[file.path]
                 original = entry.get("original")
                 if original and self.means(entry["network"], original.get("path", file.path)):
@@ -209,7 +208,7 @@ class Restoration:
             file = ConfFile(name, path, stream.read())
         standing = None if name == current else state.standing(name)
         # An interrupted run may have restored it already.
-        restored = standing is not None and standing.text == file.text and not state.is_managed(name)
+        restored = standing is not None and standing.text == file.text and name not in state.managed
         if name != current and not restored and not self._is_free(name, file, standing):
             return
         users = self._refuse_move(managed, file)
@@ -221,8 +220,7 @@ class Restoration:
         self._will_stand(file, False)
 
     def _will_stand(self, file: ConfFile, managed: bool) -> None:
-        self.state.after[file.name] = file.network
-        self.state.contents[file.name] = file.text or b""
+        self.state.will_hold(file.name, file.text)
         self.names.append(file.name)
         if not managed:
             self.foreign.append(file)
@@ -243,8 +241,8 @@ class Restoration:
                 state.error("not_regular", "cannot restore this file: a directory is in its place; remove it", name)
                 return False
             return True
-        if state.is_managed(name):
-            holder = state.manifest.networks[standing.path]["network"]
+        if name in state.managed:
+            holder = state.managed[name]
             if holder in self.networks:
                 return True
             text = f"cannot restore the previous file: this one holds the managed network {holder!r}; remove it first"
@@ -256,10 +254,9 @@ class Restoration:
         return False
 
     def _refuse_move(self, managed: ConfFile, file: ConfFile) -> str:
-        words = moved(managed.text, file.text or b"") if managed.network else []
-        if not words:
-            return ""
-        return self.state.refuse_attached(str(managed.network), managed.name, would_change(words), file.text)
+        text = file.text or b""
+        words = moved(managed.text, text) if managed.network else []
+        return self.state.refuse_move(str(managed.network), managed.name, words, text)
 
     def _remove_managed(self) -> None:
         """Plan to remove managed files whose networks are in unmanaged files again."""

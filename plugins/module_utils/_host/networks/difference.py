@@ -50,11 +50,6 @@ def fits(config: bytes, text: bytes, drop_ins: Sequence[Plugin] = ()) -> bool:
         return False
 
 
-def would_change(words: Sequence[str]) -> str:
-    """Return what :func:`moved` found, as the beginning of a sentence."""
-    return f"{', '.join(words)} would change"
-
-
 def _moved_in(before: Any, after: Any, drop_ins: Sequence[Plugin] = ()) -> List[str]:
     if not isinstance(before, dict) or not isinstance(after, dict):
         return []

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ..confdir import ConfFile, drop_ins, sort_key
-from .difference import moved_plugins, readable_secret, same_json, would_change
+from .difference import moved_plugins, readable_secret, same_json
 from .entries import ConfState
 from .execute import ABSENT, NOT_REQUESTED
 from .request import WantedNetwork
@@ -63,9 +63,8 @@ class DropInFiles:
         if after == present:
             return None, None
         state.drop_ins_after[desired.name] = [after[name] for name in sorted(after, key=sort_key)]
-        words, users = moved_plugins(_plugins(present.values()), _plugins(after.values())), ""
-        if words:
-            users = state.refuse_attached(desired.name, target, would_change(words), desired.text)
+        words = moved_plugins(_plugins(present.values()), _plugins(after.values()))
+        users = state.refuse_move(desired.name, target, words, desired.text)
         for step in steps:
             step(users)
         return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
@@ -73,10 +72,12 @@ class DropInFiles:
     def remove_orphans(self) -> None:
         """Plan to remove the managed drop-ins of networks that lose their managed file, or that must not exist."""
         state = self._state
-        kept = {state.after[name] for name in state.ours_after()}
+        kept = {state.after[name].network for name in state.ours_after()}
+        # Whether libcni loads its file or not.
+        kept.update(desired.name for desired in state.request.networks if desired.present)
         unwanted = [desired.name for desired in state.request.networks if not desired.present]
         for network, paths in self._managed().items():
-            if network in kept or not (network in state.managed or network in unwanted):
+            if network in kept or not (network in state.managed.values() or network in unwanted):
                 continue
             present = {file.name: file for file in drop_ins(self._conf_dir, network)}
             for name in map(os.path.basename, paths):

@@ -6,7 +6,7 @@ The class of a step follows these effects, whatever its kind is.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..confdir import ConfFile, Folders, drop_ins, sort_key, with_folders
 from ..hostview import HostView
@@ -17,9 +17,22 @@ from ..runtimes.profiles import FIRST
 from ..runtimes.runtime import Network, Runtime
 from .difference import moved_plugins
 
-Judge = Callable[[Sequence[ConfFile]], Effective]
-Networks = Dict[str, Network]
-"""What containers get, by the place: a runtime's default network, an interface, a network by name."""
+_DEFAULT, _INTERFACE, _NAMED, _THROUGH = "default", "interface", "named", "through"
+
+
+class NetworkPlace(NamedTuple):
+    """Where containers get a network: the default of a runtime, an interface (by number), or a network by its name.
+
+    ``runtime`` and the ``source`` of its networks are "" for a network that libcni finds by name.
+    """
+
+    runtime: str
+    source: Tuple[str, str]
+    kind: str
+    key: Any = ""
+
+
+Networks = Dict[NetworkPlace, Network]
 
 
 def _alike(network: Network, other: Network) -> bool:
@@ -32,7 +45,8 @@ def disrupt(step: Step, before: Networks, after: Networks) -> None:
     """Make a step disruptive if containers get something else after it than before."""
     lost = [place for place, network in before.items() if place not in after or not _alike(network, after[place])]
     # A runtime that attaches to several networks attaches to one more.
-    more = [place for place in after if place not in before and _more_of(place) in before]
+    added = [place for place in after if place not in before and place.kind == _INTERFACE]
+    more = [place for place in added if place._replace(key=place.key - 1) in before]
     if lost or more:
         step.step_class = DISRUPTIVE
         words = [_in_words(place, before.get(place), after.get(place)) for place in lost + more]
@@ -41,50 +55,39 @@ def disrupt(step: Step, before: Networks, after: Networks) -> None:
 
 def given_by(effective: Effective) -> Networks:
     """Return what the runtimes of a host give to containers."""
-    given: Networks = {}
-    for runtime in effective.runtimes:
-        places = _places(effective, runtime)
-        # Several can have one name.
-        given.update({f"{runtime.name} {runtime.conf_dir} {runtime.handler} {p}": places[p] for p in places})
-    return given
+    # Several can have one name.
+    return {
+        NetworkPlace(runtime.name, (runtime.conf_dir, runtime.handler), *place): network
+        for runtime in effective.runtimes
+        for place, network in _places(effective, runtime)
+    }
 
 
-_DEFAULT, _INTERFACE = "default", "interface"
-
-
-def _places(effective: Effective, runtime: Runtime) -> Networks:
+def _places(effective: Effective, runtime: Runtime) -> Iterator[Tuple[Tuple[str, Any], Network]]:
     verdict = runtime.verdict
     every = verdict.networks
     if runtime.profile.choice == FIRST and not runtime.default_network:
-        places = {f"{_INTERFACE} {index}": network for index, network in enumerate(every)}
+        yield from (((_INTERFACE, index), network) for index, network in enumerate(every))
     else:
-        places = {f"network {network.name}": network for network in every}
+        yield from (((_NAMED, network.name), network) for network in every)
         if verdict.network is not None:
             # Unless a file has it, the runtime makes it.
             own = Network(ConfFile("", ""), verdict.network)
-            places[_DEFAULT] = next((network for network in every if network.file.path == verdict.file), own)
+            yield (_DEFAULT, ""), next((network for network in every if network.file.path == verdict.file), own)
     files = {file.path: file for file in effective.files}
     for index, row in enumerate(verdict.through):
         if row["network"]:
             file = files.get(row["file"]) or ConfFile("", row["file"] or "")
-            places[f"through {index}"] = Network(file, row["network"], plugins=file.plugins)
-    return places
+            yield (_THROUGH, index), Network(file, row["network"], plugins=file.plugins)
 
 
-def _more_of(place: str) -> str:
-    """Return the place before an interface, "" for any other place."""
-    before, _blank, index = place.rpartition(" ")
-    return f"{before} {int(index) - 1}" if before.endswith(f" {_INTERFACE}") and index != "0" else ""
-
-
-def _in_words(place: str, before: Optional[Network], after: Optional[Network]) -> str:
-    runtime = place.partition(" ")[0]
+def _in_words(place: NetworkPlace, before: Optional[Network], after: Optional[Network]) -> str:
     if before is None:
-        return f"{runtime} also gives containers the network {after.name!r}" if after else ""
-    if place.startswith(_BY_NAME) or (after is not None and before.name == after.name):
+        return f"{place.runtime} also gives containers the network {after.name!r}" if after else ""
+    if not place.runtime or (after is not None and before.name == after.name):
         # The reason of the step says what is different.
         return ""
-    return f"{runtime} changes from the network {before.name!r} to {repr(after.name) if after else 'none'}"
+    return f"{place.runtime} changes from the network {before.name!r} to {repr(after.name) if after else 'none'}"
 
 
 # ---- plugins
@@ -115,50 +118,46 @@ def classify_plugins(plan: Plan, expected: Mapping[str, Any], options: Mapping[s
 
 # ---- a directory, step by step
 
-_BY_NAME = "network "
 
-
-class ConfEffects:
-    """The files that runtimes read in *conf_dir*, as each step of a plan leaves them; *judge* finds the runtimes.
+def classify_changes(
+    changes: Sequence[Any],
+    conf_dir: str,
+    bin_dirs: Sequence[str],
+    planned: Sequence[ConfFile],
+    folders: Folders,
+    view: HostView,
+) -> None:
+    """Make those steps disruptive that change something for containers. *changes*: see ConfSteps.file_changes.
 
     *planned* are the files after all steps, *folders* the drop-ins then of those networks whose drop-ins change.
     """
+    current = {file.name: file for file in view.conf_files(conf_dir)}
+    future = {file.name: file for file in planned}
+    beside = {network: drop_ins(conf_dir, network or "") for network in folders}
 
-    def __init__(
-        self, conf_dir: str, files: Sequence[ConfFile], planned: Sequence[ConfFile], folders: Folders, judge: Judge
-    ) -> None:
-        self._files = {file.name: file for file in files}
-        self._planned = {file.name: file for file in planned}
-        self._planned_folders = folders
-        self._folders = {network: drop_ins(conf_dir, network or "") for network in folders}
-        self._judge = judge
+    def given() -> Networks:
+        files = with_folders((current[name] for name in sorted(current, key=sort_key)), beside)
+        return {**_by_name(files), **given_by(Effective(None, conf_dir, bin_dirs, files, view))}
 
-    def classify(self, changes: Sequence[Any]) -> None:
-        """Make those steps disruptive that change something for containers. *changes*: see ConfSteps.file_changes."""
-        before = self._given()
-        for step, change in changes:
-            if change.drop_ins:
-                self._folders[change.drop_ins] = self._planned_folders[change.drop_ins]
-            vacated = self._files.pop(change.vacates, None)
-            if change.fills in self._planned:
-                self._files[change.fills] = self._planned[change.fills]
-            if change.fills and step.kind == "rename" and vacated is not None:
-                path = step.after["path"]
-                self._files[change.fills] = ConfFile(change.fills, path, vacated.text)
-            after = self._given()
-            disrupt(step, before, after)
-            before = after
+    before = given()
+    for step, change in changes:
+        if change.drop_ins:
+            beside[change.drop_ins] = folders[change.drop_ins]
+        vacated = current.pop(change.vacates, None)
+        if change.fills in future:
+            current[change.fills] = future[change.fills]
+        if change.fills and step.kind == "rename" and vacated is not None:
+            current[change.fills] = ConfFile(change.fills, step.after["path"], vacated.text)
+        after = given()
+        disrupt(step, before, after)
+        before = after
 
-    def _given(self) -> Networks:
-        files = with_folders((self._files[name] for name in sorted(self._files, key=sort_key)), self._folders)
-        return {**self._by_name(files), **given_by(self._judge(files))}
 
-    @staticmethod
-    def _by_name(files: Sequence[ConfFile]) -> Networks:
-        """Return the networks as libcni finds them by name, with what their drop-ins add."""
-        networks: Networks = {}
-        for file in sorted(files, key=lambda file: file.kind != "conflist"):
-            place = f"{_BY_NAME}{file.network}"
-            if file.network and not file.error and place not in networks:
-                networks[place] = Network(file, file.network, plugins=file.chain)
-        return networks
+def _by_name(files: Sequence[ConfFile]) -> Networks:
+    """Return the networks as libcni finds them by name, with what their drop-ins add."""
+    networks: Networks = {}
+    for file in sorted(files, key=lambda file: file.kind != "conflist"):
+        place = NetworkPlace("", ("", ""), _NAMED, file.network)
+        if file.network and not file.error and place not in networks:
+            networks[place] = Network(file, file.network, plugins=file.chain)
+    return networks

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from ..addresses import result_addresses
 from ..confdir import ConfFile, read_as, sort_key, with_folders
@@ -107,12 +107,12 @@ class ConfPlan(Plan):
 
 
 class ConfState:
-    """``files`` is the current state, ``after`` the planned one: name of each file -> its network (None: unknown).
+    """``files`` is the current state, ``after`` the planned one, both by name.
 
-    ``contents`` has the text of the files that will be written, moved or restored, or get another mode or owner,
-    ``drop_ins_after`` has the drop-ins of the networks whose drop-ins change, as they will be,
-    ``vacated`` the names that an earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged
-    ones are restored to, ``disturbed`` the unmanaged files that are adopted or set aside.
+    ``managed``: name of each managed file -> the network that it was written for, whatever it contains now.
+    ``drop_ins_after`` has the drop-ins of the networks whose drop-ins change, as they will be, ``vacated`` the names
+    that an earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged ones are restored to,
+    ``disturbed`` the unmanaged files that are adopted or set aside.
     """
 
     def __init__(self, request: ConfRequest, view: HostView) -> None:
@@ -121,8 +121,7 @@ class ConfState:
         self.manifest = manifest = view.sound_manifest()
         self.plan = ConfPlan(request.conf_dir, manifest, request.attributes)
         self.files = {file.name: file for file in view.conf_files(request.conf_dir)}
-        self.after: Dict[str, Optional[str]] = {name: file.network for name, file in self.files.items()}
-        self.contents: Dict[str, bytes] = {}
+        self.after = dict(self.files)
         self.drop_ins_after: Dict[Optional[str], List[ConfFile]] = {}
         self.vacated: Set[str] = set()
         self.replaced: Set[str] = set()
@@ -130,13 +129,8 @@ class ConfState:
         self.owners = Owners(request.conf_dir)
         self._reports: Dict[int, Dict[str, Any]] = {}
         self._attached: Optional[Dict[str, List[Entry]]] = None
-        # The managed files by network.
-        self.managed: Dict[str, List[ConfFile]] = {}
-        for file in self.files.values():
-            entry = manifest.network_file(file.path, file.text)
-            if entry is not None:
-                self.managed.setdefault(entry["network"], []).append(file)
-        self._managed_names = {file.name for files in self.managed.values() for file in files}
+        entries = ((name, manifest.network_file(file.path, file.text)) for name, file in self.files.items())
+        self.managed: Dict[str, str] = {name: entry["network"] for name, entry in entries if entry is not None}
 
     def error(self, code: str, message: str, file: str) -> None:
         self.plan.problems.append(Finding(ERROR, code, message, file=self.plan.path(file)))
@@ -157,19 +151,17 @@ class ConfState:
 
     # ---- managed and unmanaged files
 
-    def is_managed(self, name: str) -> bool:
-        return name in self._managed_names
-
     def managed_files(self, network: str) -> List[ConfFile]:
-        """Return the managed files of *network*, whatever they contain now, without those that the plan removes."""
-        return [file for file in self.managed.get(network, []) if file.name not in self.vacated | self.replaced]
+        """Return the managed files of *network*, without those that the plan removes."""
+        removed = self.vacated | self.replaced
+        return [self.files[name] for name, holder in self.managed.items() if holder == network and name not in removed]
 
     def unmanaged_files(self, network: str) -> List[ConfFile]:
         """Return the unmanaged files that hold *network* and stay where they are."""
         return [
             file
             for name, file in self.files.items()
-            if file.network == network and not self.is_managed(name) and name not in self.vacated
+            if file.network == network and name not in self.managed and name not in self.vacated
         ]
 
     def standing(self, name: str) -> Optional[ConfFile]:
@@ -202,94 +194,16 @@ class ConfState:
             )
         return owner is not None
 
-    # ---- the file of a network
-
-    def target_of(self, desired: WantedNetwork) -> str:
-        """Return the name of the file for the network."""
-        if desired.file:
-            return desired.file
-        if desired.priority is None:
-            managed = self.managed_files(desired.name)
-            if managed:
-                return managed[0].name
-            for path, entry in self.manifest.networks.items():
-                # The file was deleted, and is written again under the name that it had.
-                if entry["network"] == desired.name and os.path.dirname(path) == self.request.conf_dir:
-                    return os.path.basename(path)
-            asides = self.managed_asides(desired.name)
-            if asides:
-                return os.path.basename(str(asides[0][1]["path"]))
-        return desired.default_file()
-
-    def check_targets(self, targets: Mapping[str, str]) -> None:
-        users: Dict[str, str] = {}
-        for network, target in targets.items():
-            if target in users:
-                self.error(
-                    "file_in_use",
-                    f"the networks {users[target]!r} and {network!r} would share this file; give one of them another "
-                    "'file' or 'priority'",
-                    target,
-                )
-            users[target] = network
-
     def managed_asides(self, network: str) -> List[Tuple[str, Dict[str, Any]]]:
         """Return path and record of each managed file of *network* that `exclusive` has set aside."""
         records = sorted(self.records().items())
         return [row for row in records if row[1].get("managed") and row[1]["network"] == network]
 
-    def may_use(self, desired: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
-        """Note every reason that prevents writing the network to *target*; True if there is none."""
-        before = len(self.plan.problems)
-        for foreign in self.unmanaged_files(desired.name):
-            # With `exclusive` or `replace`, such a file is set aside.
-            if (foreign.name != target or not desired.file) and not (self.request.exclusive or desired.replace):
-                self.error("duplicate_name", _duplicate_text(desired, foreign), foreign.name)
-        if target in self.vacated:
-            return len(self.plan.problems) == before
-        if standing is None and os.path.lexists(self.plan.path(target)):
-            self.error("not_regular", "a directory is in the place of the network's file; remove it", target)
-        elif standing is not None and not self.is_managed(target):
-            self._check_foreign_target(desired, target, standing)
-        elif standing is not None:
-            self._check_own_target(desired, target)
-        return len(self.plan.problems) == before
-
-    def _check_foreign_target(self, desired: WantedNetwork, target: str, standing: ConfFile) -> None:
-        if standing.is_link or standing.is_special:
-            text = "is an unmanaged link or special file; remove it, or choose another 'file'"
-            self.error("not_regular", text, target)
-        elif not desired.file:
-            if standing.network != desired.name:
-                self.error(
-                    "foreign_file",
-                    f"this unmanaged file is in the place of the network {desired.name!r}; adopt it with 'file: "
-                    f"{target}' (its original is kept), or choose another 'priority' or 'file'",
-                    target,
-                )
-        elif standing.network not in (None, desired.name) and not self.request.force:
-            self.error(
-                "file_in_use",
-                f"this unmanaged file holds the network {standing.network!r}; choose another 'file' for "
-                f"{desired.name!r}, or adopt it with 'force: true' (its original is kept)",
-                target,
-            )
-        else:
-            self.refuse_owned(standing, "adopted")
-
-    def _check_own_target(self, desired: WantedNetwork, target: str) -> None:
-        holder = self.manifest.networks[self.plan.path(target)]["network"]
-        if holder == desired.name:
-            return
-        if any(other.present and other.name == holder for other in self.request.networks) or not desired.file:
-            self.error(
-                "file_in_use",
-                f"this file holds the managed network {holder!r}, so {desired.name!r} cannot have it; choose another "
-                f"'file' or 'priority', or move {holder!r} to another file in an earlier task",
-                target,
-            )
-
     # ---- attachments
+
+    def refuse_move(self, network: str, file: str, words: Sequence[str], text: bytes) -> str:
+        """Do as :meth:`refuse_attached` if *words* say what would change for attachments; return whom it moves."""
+        return self.refuse_attached(network, file, f"{', '.join(words)} would change", text) if words else ""
 
     def attached(self, network: str) -> List[Entry]:
         if self._attached is None:
@@ -334,10 +248,9 @@ class ConfState:
 
     # ---- the directory as it will be
 
-    def moved(self, old: str, new: str, network: str, text: Optional[bytes]) -> None:
-        self.after.pop(old, None)
-        self.after[new] = network
-        self.contents[new] = text or b""
+    def will_hold(self, name: str, text: Optional[bytes]) -> None:
+        """Note that a step writes, moves or restores the file, or changes its mode or owner."""
+        self.after[name] = ConfFile(name, self.plan.path(name), text or b"")
 
     def gone(self, file: ConfFile) -> None:
         """Note that a step removes or renames the file."""
@@ -346,16 +259,16 @@ class ConfState:
 
     def ours_after(self) -> Set[str]:
         """Return the names of the files that will be managed."""
-        kept = self._managed_names - self.vacated - self.replaced
+        kept = set(self.managed) - self.vacated - self.replaced
         return {name for name in self.after if name in kept or self.plan.claims(name)}
 
     def planned(self) -> List[ConfFile]:
         """Return the files as they will be, in the order of the runtimes."""
-        files = (
-            ConfFile(name, self.plan.path(name), self.contents[name]) if name in self.contents else self.files[name]
-            for name in sorted(self.after, key=sort_key)
-        )
-        return with_folders(files, self.drop_ins_after)
+        return with_folders((self.after[name] for name in sorted(self.after, key=sort_key)), self.drop_ins_after)
+
+    def written(self) -> Set[str]:
+        """Return the names of the files that steps write, as :meth:`will_hold` means it."""
+        return {name for name, file in self.after.items() if file is not self.files.get(name)}
 
 
 def _attached(cache_dir: str) -> Dict[str, List[Entry]]:
@@ -383,17 +296,3 @@ def _attached(cache_dir: str) -> Dict[str, List[Entry]]:
 def _attachment(entry: Entry) -> str:
     addresses = ", ".join(result_addresses(entry.result))
     return f"{entry.container_id}/{entry.if_name}" + (f" ({addresses})" if addresses else "")
-
-
-def _duplicate_text(desired: WantedNetwork, foreign: ConfFile) -> str:
-    if foreign.kind == "conflist" and not foreign.is_link:
-        return (
-            f"this unmanaged file already has a network named {desired.name!r}, and runtimes load the one that sorts "
-            f"first; adopt it with 'file: {foreign.name}' (its original is kept), set it aside with 'replace: true', "
-            "or choose another name"
-        )
-    return (
-        f"this unmanaged file already has a network named {desired.name!r}, and cannot be adopted because it is a link "
-        "or not a .conflist; replace it with 'replace: true' (it is set aside, and 'state: restored' brings it back), "
-        "or choose another name"
-    )

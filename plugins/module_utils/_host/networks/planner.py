@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..binaries.usable import Binaries
@@ -21,7 +20,7 @@ from ..problems import ERROR, WARNING, Finding, error_of, errors_of, strict
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
-from .difference import moved, readable_secret, same_json, shown_change, would_change
+from .difference import moved, readable_secret, same_json, shown_change
 from .entries import ConfPlan, ConfState
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .request import ConfRequest, WantedNetwork
@@ -57,11 +56,11 @@ class ConfPlanner:
             self.plan.changes.make_directory()
         if present:
             self._try(check_group, request.attributes)
-        targets = {desired.name: state.target_of(desired) for desired in present}
-        state.check_targets(targets)
+        targets = {desired.name: self._target_of(desired) for desired in present}
+        self._check_targets(targets)
         self._plan_steps(present, targets)
         planned = self.plan.files_after = state.planned()
-        self.plan.written = set(state.contents)
+        self.plan.written = state.written()
         if "plugins" in request.levels:
             requested = [file for file in planned if file.name in targets.values()]
             self.plan.problems += check_plugins(self.binaries, requested, request.tolerate_missing)
@@ -207,13 +206,11 @@ class ConfPlanner:
 
     def _classify(self, files: Sequence[ConfFile]) -> None:
         """Give the steps the class of their effects, on all runtimes of the host, whatever the request names."""
-        from .effects import ConfEffects
+        from .effects import classify_changes
 
-        request, state = self.request, self.state
-        judge = partial(Effective, None, request.conf_dir, request.bin_dirs, view=self.view)
-        before = list(state.files.values())
-        effects = ConfEffects(request.conf_dir, before, files, state.drop_ins_after, judge)
-        effects.classify(self.plan.changes.file_changes)
+        request, folders = self.request, self.state.drop_ins_after
+        changes = self.plan.changes.file_changes
+        classify_changes(changes, request.conf_dir, request.bin_dirs, files, folders, self.view)
 
     def _has_use(self, finding: Finding, files: Sequence[ConfFile]) -> bool:
         """Tell whether attachments of this collection use a directory that no runtime reads, or an error says so."""
@@ -234,6 +231,88 @@ class ConfPlanner:
             if self.plan.reload is not None:
                 self.plan.add(self.plan.reload)
 
+    # ---- the file of a network
+
+    def _target_of(self, desired: WantedNetwork) -> str:
+        """Return the name of the file for the network."""
+        if desired.file:
+            return desired.file
+        if desired.priority is None:
+            managed = self.state.managed_files(desired.name)
+            if managed:
+                return managed[0].name
+            for path, entry in self.state.manifest.networks.items():
+                # The file was deleted, and is written again under the name that it had.
+                if entry["network"] == desired.name and os.path.dirname(path) == self.request.conf_dir:
+                    return os.path.basename(path)
+            asides = self.state.managed_asides(desired.name)
+            if asides:
+                return os.path.basename(str(asides[0][1]["path"]))
+        return desired.default_file()
+
+    def _check_targets(self, targets: Dict[str, str]) -> None:
+        users: Dict[str, str] = {}
+        for network, target in targets.items():
+            if target in users:
+                self.state.error(
+                    "file_in_use",
+                    f"the networks {users[target]!r} and {network!r} would share this file; give one of them another "
+                    "'file' or 'priority'",
+                    target,
+                )
+            users[target] = network
+
+    def _may_use(self, desired: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
+        """Note every reason that prevents writing the network to *target*; True if there is none."""
+        before = len(self.plan.problems)
+        for foreign in self.state.unmanaged_files(desired.name):
+            # With `exclusive` or `replace`, such a file is set aside.
+            if (foreign.name != target or not desired.file) and not (self.request.exclusive or desired.replace):
+                self.state.error("duplicate_name", _duplicate_text(desired, foreign), foreign.name)
+        if target in self.state.vacated:
+            return len(self.plan.problems) == before
+        if standing is None and os.path.lexists(self.plan.path(target)):
+            self.state.error("not_regular", "a directory is in the place of the network's file; remove it", target)
+        elif standing is not None and target not in self.state.managed:
+            self._check_foreign_target(desired, target, standing)
+        elif standing is not None:
+            self._check_own_target(desired, target)
+        return len(self.plan.problems) == before
+
+    def _check_foreign_target(self, desired: WantedNetwork, target: str, standing: ConfFile) -> None:
+        if standing.is_link or standing.is_special:
+            text = "is an unmanaged link or special file; remove it, or choose another 'file'"
+            self.state.error("not_regular", text, target)
+        elif not desired.file:
+            if standing.network != desired.name:
+                self.state.error(
+                    "foreign_file",
+                    f"this unmanaged file is in the place of the network {desired.name!r}; adopt it with 'file: "
+                    f"{target}' (its original is kept), or choose another 'priority' or 'file'",
+                    target,
+                )
+        elif standing.network not in (None, desired.name) and not self.request.force:
+            self.state.error(
+                "file_in_use",
+                f"this unmanaged file holds the network {standing.network!r}; choose another 'file' for "
+                f"{desired.name!r}, or adopt it with 'force: true' (its original is kept)",
+                target,
+            )
+        else:
+            self.state.refuse_owned(standing, "adopted")
+
+    def _check_own_target(self, desired: WantedNetwork, target: str) -> None:
+        holder = self.state.managed[target]
+        if holder == desired.name:
+            return
+        if any(other.present and other.name == holder for other in self.request.networks) or not desired.file:
+            self.state.error(
+                "file_in_use",
+                f"this file holds the managed network {holder!r}, so {desired.name!r} cannot have it; choose another "
+                f"'file' or 'priority', or move {holder!r} to another file in an earlier task",
+                target,
+            )
+
     # ---- networks that must exist
 
     def _put(self, desired: WantedNetwork, target: str) -> None:
@@ -242,7 +321,7 @@ class ConfPlanner:
         if not managed and self._taken_by_cilium(desired):
             return
         standing = self.state.standing(target)
-        if not self.state.may_use(desired, target, standing):
+        if not self._may_use(desired, target, standing):
             return
         plan = self.plan
         # Before the file itself, whose write makes runtimes notice them.
@@ -250,9 +329,9 @@ class ConfPlanner:
         source = standing if standing in managed else (managed[0] if managed else None)
         action, held = "none", ""
         if standing is not None and standing not in managed:
-            if self.state.is_managed(target):
+            if target in self.state.managed:
                 # `file` gives this managed file to another network, which removes the old one.
-                held = self.state.manifest.networks[standing.path]["network"]
+                held = self.state.managed[target]
                 self.state.refuse_attached(held, target, f"the file would go to the network {desired.name!r}")
             else:
                 plan.changes.adopt(target, desired.name, standing.text or b"")
@@ -260,7 +339,8 @@ class ConfPlanner:
                 action = "adopted"
         if source is not None and source.name != target:
             plan.changes.rename(source.name, target, desired.name)
-            self.state.moved(source.name, target, desired.name, source.text)
+            self.state.after.pop(source.name, None)
+            self.state.will_hold(target, source.text)
             action = "renamed" if action == "none" else action
         elif source is None and standing is None:
             source, action = self._brought_back(desired.name, target)
@@ -280,30 +360,29 @@ class ConfPlanner:
         """
         plan, wish = self.state.plan, self.request.attributes
         text = self._keep_injections(desired, target, current)
-        self.state.after[target] = desired.name
         if current is None:
             users = ""
             if all(file.network != desired.name for file in self.state.files.values()):
                 # The file may have been deleted while containers were attached.
                 why = "its attachments were made with another configuration"
                 users = self.state.refuse_attached(desired.name, target, why, text)
-            self.state.contents[target] = text
+            self.state.will_hold(target, text)
             plan.changes.put(target, desired.name, None, text, replaces=False, users=users)
             return "created"
         if current.is_link or not same_json(current.text, text):
             renamed = not held and current.network is not None and current.network != desired.name
-            words, users = moved(current.text, text), ""
+            users = ""
             if renamed:
                 # Firewall rules and leases of containers are filed under the network's name.
                 why = f"its name would change from {current.network!r} to {desired.name!r}"
                 users = self.state.refuse_attached(str(current.network), target, why)
-            if words and not held:
-                users = self.state.refuse_attached(desired.name, target, would_change(words), text) or users
-            self.state.contents[target] = text
+            if not held:
+                users = self.state.refuse_move(desired.name, target, moved(current.text, text), text) or users
+            self.state.will_hold(target, text)
             plan.changes.put(target, desired.name, current.text, text, replaces=True, users=users)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
-            self.state.contents[target] = current.text or b""
+            self.state.will_hold(target, current.text)
             plan.changes.set_attributes(target, Attributes(current.mode, current.uid, current.gid))
             return "attributes" if action == "none" else action
         return action
@@ -312,15 +391,11 @@ class ConfPlanner:
         self, desired: WantedNetwork, target: str, current: Optional[ConfFile], action: str, states: Tuple[Any, Any]
     ) -> str:
         """Plan to write a file again if no step of the plan makes runtimes notice its drop-ins."""
-        plan, path = self.plan, self.plan.path(target)
-        noticed = ("create", "write", "rename", "restore")
-        steps = [step for step in plan.steps if step.kind in noticed]
-        moved_to = [step.after.get("path") for step in steps if isinstance(step.after, dict)]
-        if path in [*moved_to, *(step.target for step in steps)]:
+        if any(change.fills == target for _step, change in self.plan.changes.file_changes):
             return action
         text = current.text if current is not None and current.text is not None else desired.text
-        self.state.contents[target] = text
-        plan.changes.write_again(target, text, states)
+        self.state.will_hold(target, text)
+        self.plan.changes.write_again(target, text, states)
         return "updated" if action == "none" else action
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
@@ -331,7 +406,7 @@ class ConfPlanner:
         aside, record = asides[0]
         file = self.state.read_aside(aside, target)
         self.plan.changes.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
-        self.state.contents[target] = file.text or b""
+        self.state.will_hold(target, file.text)
         return file, "restored"
 
     # ---- what running programs do to managed files: it is reported, and left
@@ -396,3 +471,17 @@ class ConfPlanner:
                 f"{cilium}, has renamed other files here, such as {taken}, and may rename this one; {_NOT_EXCLUSIVE}",
                 new[0],
             )
+
+
+def _duplicate_text(desired: WantedNetwork, foreign: ConfFile) -> str:
+    if foreign.kind == "conflist" and not foreign.is_link:
+        return (
+            f"this unmanaged file already has a network named {desired.name!r}, and runtimes load the one that sorts "
+            f"first; adopt it with 'file: {foreign.name}' (its original is kept), set it aside with 'replace: true', "
+            "or choose another name"
+        )
+    return (
+        f"this unmanaged file already has a network named {desired.name!r}, and cannot be adopted because it is a link "
+        "or not a .conflist; replace it with 'replace: true' (it is set aside, and 'state: restored' brings it back), "
+        "or choose another name"
+    )

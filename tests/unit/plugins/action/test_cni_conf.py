@@ -29,7 +29,7 @@ def action(monkeypatch):
     plugin._execute_module = execute
     monkeypatch.setattr(module_action.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin.warnings = []
-    monkeypatch.setattr(reading.Display, "warning", lambda self, text: plugin.warnings.append(text))
+    monkeypatch.setattr(cni_conf.Display, "warning", lambda self, text: plugin.warnings.append(text))
     return plugin
 
 
@@ -60,7 +60,7 @@ def test_strict_turns_warnings_into_errors_in_check_mode_as_in_a_run(action, che
 
 
 def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
-    monkeypatch.setattr(reading, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(cni_conf, "MISSING", ImportError("No module named 'jsonschema'"))
     action._task.args = {"networks": [{"name": "a", "state": "absent"}]}
     assert "failed" not in action.run(None, {})
     action._task.args = {"networks": [GOOD], "validate": ["syntax"]}

@@ -21,7 +21,7 @@ from ansible_collections.podwire.cni.plugins.modules import (
     cni_netns,
     cni_plugins,
 )
-from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading, shipping
+from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, shipping
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}'}
 WEB = {"network": "a", "container_id": "web", "netns": "web"}
@@ -65,7 +65,7 @@ def run(monkeypatch):
     plugin._transfer_file = transfer
     plugin._execute_module = execute
     warnings = []
-    monkeypatch.setattr(reading.Display, "warning", lambda self, text: warnings.append(text))
+    monkeypatch.setattr(cni_host.Display, "warning", lambda self, text: warnings.append(text))
     call.calls, call.background, call.sent, call.warnings = [], [], [], warnings
     call.answers = [{"changed": False, "problems": []}]
     return call

@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import source as plugin_source
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive import ArchiveSource
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import digests
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.source import Source, attributes_of, names_of
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import Store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.source import Source, attributes_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import Store, plugin_names
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, digest_of
 
@@ -180,9 +180,9 @@ def test_good_modes_and_owners():
 @pytest.mark.parametrize("names", [[], [""], ["a/b"], ["../x"], [".hidden"], ["-rf"], ["a\nb"], ["x" * 129]])
 def test_names_that_no_plugin_has_are_refused(names):
     with pytest.raises(HostError) as caught:
-        names_of(names)
+        plugin_names(names)
     assert caught.value.code == "bad_plugin_name"
-    assert names_of(None) is None and names_of(["host-local"]) == ["host-local"]
+    assert plugin_names(None) is None and plugin_names(["host-local"]) == ["host-local"]
 
 
 def test_a_directory_is_read_without_what_a_download_needs(tmp_path, monkeypatch):

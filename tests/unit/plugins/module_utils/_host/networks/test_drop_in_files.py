@@ -57,6 +57,8 @@ def test_one_that_changes_alone_writes_the_file_once_more(conf_host):
     assert actions(plan) == ["updated"]
     assert os.stat(conf_host.conf_dir / "10-a.conflist").st_ino != before
     assert conf_host.read("10-a.conflist") == text("a")
+    # They stay with a file that libcni does not load.
+    assert steps(conf_host.run(WantedNetwork("a", True, b"{}"))) == [("write", "10-a.conflist", "disruptive")]
 
 
 @pytest.mark.parametrize("change", [{"mtu": 1400}, {"priority": 5}], ids=["content", "name"])

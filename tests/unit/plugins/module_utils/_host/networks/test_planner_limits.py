@@ -74,6 +74,10 @@ def test_a_cache_that_cannot_be_read_is_not_an_empty_one(conf_host):
     with pytest.raises(HostError) as error:
         conf_host.plan(unwant("a"))
     assert error.value.code == "cache_unreadable"
+    # Check mode shows the rest, too.
+    plan = conf_host.plan(want("b"), unwant("a"), tolerate_missing=True)
+    assert [entry.code for entry in plan.errors] == ["cache_unreadable", "cache_unreadable"]
+    assert [file.name for file in plan.files_after] == ["10-a.conflist"]
 
 
 # ---- plugins, drop-ins, directory

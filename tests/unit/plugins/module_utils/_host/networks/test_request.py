@@ -56,12 +56,6 @@ def test_the_options():
     assert request.conf_request(params(), False).tolerate_missing is False
 
 
-@pytest.mark.parametrize("option", ["force", "exclusive", "strict"])
-def test_each_switch_is_one_option(option):
-    made = request.conf_request(params(**{option: True}), False)
-    assert {name for name in ("force", "exclusive", "strict", "tolerate_missing") if getattr(made, name)} == {option}
-
-
 def test_the_settings_of_runtimes():
     settings = request.conf_request(params(configure=CONFIGURE), False).settings
     assert (settings.conf_dir, settings.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
