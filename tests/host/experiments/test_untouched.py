@@ -17,13 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import experiment
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import experiment, private_host
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import (
     Subject,
     forget_others,
     try_networks,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.private_host import work_apart
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools.sample import number
 
@@ -195,8 +194,9 @@ def test_no_trial_takes_longer_than_the_time_that_is_left(monkeypatch):
 
 
 @pytest.mark.parametrize(("each", "total", "code"), [(1.0, 60.0, "not_rehearsed"), (60.0, 2.0, "too_many")])
-def test_what_had_too_little_time_has_not_failed(each, total, code):
-    [error] = work_apart([lambda: time.sleep(60)], [], 1, each, total)
+def test_what_had_too_little_time_has_not_failed(monkeypatch, each, total, code):
+    monkeypatch.setattr(private_host, "_EACH", each)
+    [error] = private_host.work_apart([lambda: time.sleep(60)], [], total)
     assert error.code == code
     assert re.fullmatch("it took longer than [0-9.]+ s", error.msg)
 

@@ -386,16 +386,17 @@ def test_a_killed_audit_leaves_nothing(owned, tmp_path):
     slow.write_text(
         f"""\
 import os, sys, time
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.private_host import new_netns, work_apart
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 
 def work():
-    new_netns("left")
+    private_host.new_netns("left")
     os.makedirs("/run/left")
     os.posix_spawn("/bin/sleep", ["podwire-sleeps", "600"], os.environ)
     print("works", flush=True)
     time.sleep(600)
 
-print(work_apart([work], [{str(site.plugins)!r}], 1, float(sys.argv[1]), 600)[0].msg, flush=True)
+private_host._EACH = float(sys.argv[1])
+print(private_host.work_apart([work], [{str(site.plugins)!r}], 600)[0].msg, flush=True)
 """
     )
     command = [sys.executable, str(slow)]

@@ -286,17 +286,17 @@ class Verbs:
             return ""
         return self._drop_remains([departed]).kept(attached.key)
 
-    def detach(self, attached: Attached, netns: str, made: Optional[Objects] = None) -> Departed:
+    def detach(self, attached: Attached, netns: str) -> Departed:
         """Run DEL with what the ADD was given. *netns* is the namespace of the request, "" if it names none.
 
         A namespace that is no longer the one of the ADD, or that is the host's own, is not passed on, so that no plugin
-        acts in the wrong one. *made*: what the ADD made on the host, None for what its footprint has.
+        acts in the wrong one.
 
         Returns what may have left something; the record stays. Raises HostError ``del_failed``; the cache entry stays
         then.
         """
         try:
-            departed = self._departing(attached.key, attached, made)
+            departed = self._departing(attached.key, attached)
             with living_netns(attached, netns) as container:
                 self._delete(attached, container)
         except (CNIError, HostError) as error:

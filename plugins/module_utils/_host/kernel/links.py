@@ -8,13 +8,13 @@ import errno
 import os
 import socket
 import struct
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Container, Dict, Iterator, Mapping, Optional, Tuple
 
-from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack_attribute, pack_nested
 from ..netlink import Dumps, links
 from ..netns import Netns, apart, enter_host
 from ..paths import OWN_NETNS, THREAD_NETNS
-from .objects import CONF6, FLAGS, FORWARDING, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
+from .objects import CONF6, FLAGS, FORWARDING, LINK, VOLATILE, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 from .sysctls import announced, write_interface
 
 _NEW_LINK, _DELETE_LINK = 16, 17
@@ -32,8 +32,6 @@ STACKED = ("macvlan", "ipvlan", "vlan")
 _PAIRED = ("veth", *STACKED)
 MAKEABLE = (*_SIMPLE, *_PAIRED)
 """Kinds of which a lost interface can be made again with its index."""
-# Counts of a macvlan's addresses cannot be set.
-_NOT_SET = {"macvlan": (3, 4, 5, 6, 8)}
 
 
 class NotInPlace(Exception):
@@ -47,17 +45,20 @@ def pack_kept(raw: bytes, begin: int, left_out: Any = (), replaced: Optional[Map
     return b"".join(pack_attribute(kind, value) for kind, value in attributes.items())
 
 
-def sendable_settings(kind: str, data: Mapping[int, bytes], now: bytes = b"") -> Dict[int, bytes]:
-    """Return those settings of an interface that cannot be sent as the kernel tells them; *now* is the present one.
+def pack_kind(info: Mapping[int, bytes], chosen: Container[int], now: bytes = b"") -> bytes:
+    """Return the kind of an interface with its *chosen* settings, as the kernel takes them.
 
-    It tells the flags of a VLAN with all bits of their mask, and refuses a mask with bits that it does not know.
+    It tells the flags of a VLAN with all bits of their mask, and refuses a mask with bits that it does not know. *now*
+    are the present ones.
     """
-    told = data.get(_VLAN_FLAGS, b"")
-    if kind != "vlan" or len(told) != _FLAGS_AND_MASK.size:
-        return {}
-    flags = _FLAGS_AND_MASK.unpack(told)[0]
-    present = _FLAGS_AND_MASK.unpack(now)[0] if len(now) == _FLAGS_AND_MASK.size else _REORDER_HEADERS
-    return {_VLAN_FLAGS: _FLAGS_AND_MASK.pack(flags, flags | present)}
+    settings = {kind: value for kind, value in attributes_in(info.get(2, b"")).items() if kind in chosen}
+    flags = settings.get(_VLAN_FLAGS, b"")
+    if decode_text(info.get(1)) == "vlan" and len(flags) == _FLAGS_AND_MASK.size:
+        bits = _FLAGS_AND_MASK.unpack(flags)[0]
+        present = _FLAGS_AND_MASK.unpack(now)[0] if len(now) == _FLAGS_AND_MASK.size else _REORDER_HEADERS
+        settings[_VLAN_FLAGS] = _FLAGS_AND_MASK.pack(bits, bits | present)
+    data = b"".join(pack_attribute(kind, value) for kind, value in settings.items())
+    return pack_nested(18, pack_attribute(1, info.get(1, b"")), *([pack_nested(2, data)] if data else []))
 
 
 class Place:
@@ -118,12 +119,7 @@ def put_link(place: Place, key: ObjectKey, wanted: KernelObject, now: Optional[M
     if value["kind"] == "vrf" and made:
         differing = {1}
     if made or differing:
-        data = attributes_in(info.get(2, b""))
-        replaced = sendable_settings(value["kind"], data, bytes.fromhex(shown.get(str(_VLAN_FLAGS), "")))
-        left_out = set(data) - differing
-        replaced = {kind: setting for kind, setting in replaced.items() if kind not in left_out}
-        kept = pack_kept(info.get(2, b""), 0, left_out, replaced)
-        body += pack_nested(18, pack_attribute(1, value["kind"].encode()), *([pack_nested(2, kept)] if kept else []))
+        body += pack_kind(info, differing, bytes.fromhex(shown.get(str(_VLAN_FLAGS), "")))
     if made:
         body += pack_attribute(3, name.encode() + b"\0")
     # A new one gets the index that the lost one had.
@@ -166,29 +162,19 @@ def _make_paired(place: Place, name: str, wanted: KernelObject, info: Dict[int, 
     old = attributes_in(wanted.raw, LINK.size)
     # An ipvlan interface has the MAC of its parent.
     kept = (3, 4, 13) if wanted.value["kind"] == "ipvlan" else (3, 1, 4, 13)
-    base = b"".join(pack_attribute(kind, old[kind]) for kind in kept if kind in old)
-    own = os.open(THREAD_NETNS, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
-        if wanted.value["kind"] == "veth":
-            space, _name, other = _other_end(place, name, wanted)
-            theirs = attributes_in(other.raw, LINK.size)
-            peer = LINK.pack(0, 0, other.ifindex, 0, 0)
-            peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
-            with _descriptor(place, space) as far:
-                peer += pack_attribute(_NETNS_FD, struct.pack("=I", far))
-                body = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
-                place.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
-        else:
-            # The lower device's namespace makes it, and it goes to its own.
-            told = info.get(2, b"")
-            replaced = sendable_settings(wanted.value["kind"], attributes_in(told))
-            data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
-            body = base + pack_attribute(_NETNS_FD, struct.pack("=I", own))
-            body += pack_nested(18, pack_attribute(1, info[1]), data)
-            _make_at_lower(place, _lower_device(place, name, wanted), head, body, name, own, wanted.ifindex)
-    finally:
-        os.close(own)
+    body = b"".join(pack_attribute(kind, old[kind]) for kind in kept if kind in old)
+    if wanted.value["kind"] == "veth":
+        space, _name, other = _other_end(place, name, wanted)
+        theirs = attributes_in(other.raw, LINK.size)
+        peer = LINK.pack(0, 0, other.ifindex, 0, 0)
+        peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
+        with _descriptor(place, space) as far:
+            peer += pack_attribute(_NETNS_FD, struct.pack("=I", far))
+            body += pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
+            place.dumps.change(_NEW_LINK, LINK.pack(0, 0, wanted.ifindex, 0, 0) + body, CREATE | EXCLUSIVE)
+    else:
+        settings = set(attributes_in(info.get(2, b""))).difference(VOLATILE.get(wanted.value["kind"], ()))
+        _make_at_lower(place, name, wanted, body + pack_kind(info, settings))
     place.indexes[name] = wanted.ifindex
 
 
@@ -196,11 +182,9 @@ def _make_paired(place: Place, name: str, wanted: KernelObject, info: Dict[int, 
 def _descriptor(place: Place, space: str) -> Iterator[int]:
     """Give a descriptor of a namespace."""
     if space:
-        with contextlib.ExitStack() as stack:
-            namespace = place.namespaces[space]
-            if namespace.fd < 0:
-                # Nothing is lost there, so it is not kept open.
-                namespace = stack.enter_context(Netns(space, namespace.identity))
+        kept = place.namespaces[space]
+        # Where nothing is lost, it is not kept open.
+        with contextlib.nullcontext(kept) if kept.fd >= 0 else Netns(space, kept.identity) as namespace:
             if namespace.fd < 0:
                 raise NotInPlace(f"the network namespace {space} is gone")
             yield namespace.fd
@@ -212,14 +196,14 @@ def _descriptor(place: Place, space: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _make_at_lower(
-    place: Place, lower: Tuple[str, str], head: bytes, body: bytes, name: str, own: int, ifindex: int
-) -> None:
-    """Make an interface in the namespace of its *lower* device (space, name); it moves to that of the descriptor *own*.
+def _make_at_lower(place: Place, name: str, wanted: KernelObject, body: bytes) -> None:
+    """Make an interface in the namespace of its lower device, from where it moves to this one.
 
     The device may have been made again, with another index.
     """
-    space, device = lower
+    space, device = _lower_device(place, name, wanted)
+    own = os.open(THREAD_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+    home = pack_attribute(_NETNS_FD, struct.pack("=I", own))
 
     def work() -> None:
         if not space:
@@ -233,23 +217,27 @@ def _make_at_lower(
         attributes = pack_attribute(_LOWER, struct.pack("=I", index)) + body
         with Dumps() as dumps:
             try:
-                dumps.change(_NEW_LINK, head + attributes, CREATE | EXCLUSIVE)
+                head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
+                dumps.change(_NEW_LINK, head + attributes + home, CREATE | EXCLUSIVE)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.EBUSY):
                     raise
                 # Another interface of this namespace has the index, which is free where the new one goes.
-                _make_and_move(dumps, attributes, name, own, ifindex)
+                move = pack_attribute(_NAME, name.encode() + b"\0") + home
+                _make_and_move(dumps, attributes, move, wanted.ifindex)
 
-    apart(work)
+    try:
+        apart(work)
+    finally:
+        os.close(own)
 
 
-def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int) -> None:
-    """Make an interface under another name and index, and move it. It gets the index there since Linux 5.13."""
+def _make_and_move(dumps: Dumps, body: bytes, move: bytes, ifindex: int) -> None:
+    """Make an interface under another name and index, and *move* it. It gets the index there since Linux 5.13."""
     passing = f"pw{os.urandom(5).hex()}"
-    attributes = pack_kept(body, 0, (_NETNS_FD,), {_NAME: passing.encode() + b"\0"})
+    attributes = pack_kept(body, 0, (), {_NAME: passing.encode() + b"\0"})
     dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + attributes, CREATE | EXCLUSIVE)
     moving = LINK.pack(0, 0, socket.if_nametoindex(passing), 0, 0)
-    move = pack_attribute(_NAME, name.encode() + b"\0") + pack_attribute(_NETNS_FD, struct.pack("=I", own))
     try:
         dumps.change(_NEW_LINK, moving + move + pack_attribute(_NEW_IFINDEX, struct.pack("=i", ifindex)))
     except OSError:

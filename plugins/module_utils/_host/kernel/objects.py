@@ -52,14 +52,11 @@ _EXT_MASK, _SKIP_STATS, _BRIDGE_VLANS = 29, 8, 2
 FLAGS = UP | 0x80 | 0x100 | 0x200
 _LINK_NUMBERS = {4: "mtu", 13: "txqlen", 27: "group"}
 # Timers, IDs and learned entries (include/uapi/linux/if_link.h, IFLA_BR_* and IFLA_BRPORT_*).
-_VOLATILE_BRIDGE = frozenset((*range(10, 20), 21, 47, 48))
+# Of a macvlan, counts of its addresses, which cannot be set.
+VOLATILE = {"bridge": frozenset((*range(10, 20), 21, 47, 48)), "macvlan": frozenset((3, 4, 5, 6, 8))}
 VOLATILE_PORT = frozenset((1, 3, *range(13, 25), 26, 35, 36, 38, 41))
 # IF_OPER_UP, BR_STATE_DISABLED, BR_STATE_FORWARDING, and IFLA_BR_STP_STATE off.
 _OPERATIONAL, _DISABLED, FORWARDING, _NO_STP = b"\6", b"\0", b"\3", "00000000"
-# Counts of a macvlan's addresses.
-_VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
-# The MTU in the IPv6 sysctls follows the link's.
-_VOLATILE_CONF6 = 2
 _PERMANENT, _NOARP, _PROXY = 0x80, 0x40, 8
 BY_KERNEL = 2
 """The protocol of routes that the kernel made for an address."""
@@ -182,7 +179,6 @@ class _Reading:
             kind, abroad = decode_text(info.get(1)), 37 in parts
             peer = number_in(parts.get(5)) if self._dumps.is_at_host(parts.get(37)) else 0
             bridges = bridges or kind == "bridge"
-            volatile = {"bridge": _VOLATILE_BRIDGE, "macvlan": _VOLATILE_MACVLAN}.get(kind, frozenset())
             value: Dict[str, Any] = {label: number_in(parts.get(key)) for key, label in _LINK_NUMBERS.items()}
             value.update(
                 kind=kind,
@@ -191,7 +187,7 @@ class _Reading:
                 alias=decode_text(parts.get(20)),
                 master=self._name(number_in(parts.get(10))),
                 lower="elsewhere" if abroad else self._name(number_in(parts.get(5))),
-                data=_hex_of(attributes_in(info.get(2, b"")), volatile),
+                data=_hex_of(attributes_in(info.get(2, b"")), VOLATILE.get(kind, ())),
                 port=_hex_of(attributes_in(info.get(5, b"")), VOLATILE_PORT),
                 genmode=inet6.get(8, b"\0")[0],
             )
@@ -199,7 +195,6 @@ class _Reading:
             four = attributes_in(families.get(2, b"")).get(1, b"")
             self.state[CONF4, name] = KernelObject(list(struct.unpack(f"={len(four) // 4}I", four)), b"", index)
             six = list(struct.unpack(f"={len(inet6.get(2, b'')) // 4}i", inet6.get(2, b"")))
-            six[_VOLATILE_CONF6 : _VOLATILE_CONF6 + 1] = [0] * bool(six)
             self.state[CONF6, name] = KernelObject(six, b"", index)
         if bridges:
             self._read_vlans()

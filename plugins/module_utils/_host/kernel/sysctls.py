@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 from .objects import CONF4, CONF6, KernelObject, State
 
@@ -26,7 +26,7 @@ accept_ra_min_hop_limit ignore_routes_with_linkdown drop_unicast_in_l2_multicast
 keep_addr_on_down router_solicitation_max_interval seg6_enabled seg6_require_hmac enhanced_dad addr_gen_mode
 disable_policy accept_ra_rt_info_min_plen ndisc_tclass rpl_seg_enabled ra_defrtr_metric ioam6_enabled ioam6_id
 ioam6_id_wide ndisc_evict_nocarrier accept_untracked_na accept_ra_min_lft"""
-# The kernel tells these in another unit than their file, or follows something else with them.
+# The kernel tells these in another unit than their file, or follows something else with them: the MTU is the link's.
 _NOT_COMPARED = """mtu router_probe_interval router_solicitation_delay router_solicitation_interval
 router_solicitation_max_interval stable_secret ioam6_id_wide"""
 _FAMILIES = {CONF4: ("ipv4", _NAMES4.split()), CONF6: ("ipv6", _NAMES6.split())}
@@ -38,7 +38,7 @@ GLOBAL = "sysctl"
 # "neigh" and the other directories of "conf" are those of interfaces. What a new interface starts with says nothing
 # about the traffic of those that exist.
 _SKIPPED = ("ipv4/conf/", "ipv6/conf/", "ipv4/neigh/", "ipv6/neigh/")
-_OF_ALL = ("ipv4/conf/all/", "ipv6/conf/all/")
+_FIRST = ("", "ipv4/conf/all/", "ipv6/conf/all/")
 # Counters, a second name of ip_forward, and what the kernel derives from it.
 _CHANGING = (
     "netfilter/nf_conntrack_count",
@@ -128,20 +128,20 @@ def write_global(name: str, value: str) -> None:
 
 
 def _all_names() -> Iterator[str]:
-    waiting: List[str] = [""]
+    waiting = list(_FIRST)
     while waiting:
         folder = waiting.pop()
         try:
             with os.scandir(os.path.join(_ROOT, folder)) as entries:
                 for entry in entries:
                     name = folder + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        if not f"{name}/".startswith(_SKIPPED) or f"{name}/" in (*_OF_ALL, "ipv4/conf/", "ipv6/conf/"):
-                            waiting.append(f"{name}/")
-                    elif name not in _CHANGING:
-                        yield name
+                    if not entry.is_dir(follow_symlinks=False):
+                        if name not in _CHANGING:
+                            yield name
+                    elif f"{name}/" not in _SKIPPED:
+                        waiting.append(f"{name}/")
         except OSError:
-            # A directory of a module that was just unloaded.
+            # A directory of a module that was just unloaded, or of IPv6, which is off.
             continue
 
 

@@ -25,9 +25,8 @@ from ..kinds import bridge_of
 from ..netns import inspect_paths, same
 from ..plan import Plan
 from ..secrets import mask_text
+from ..struct import grouped
 from .rehearsal import forget_rehearsals, rehearse
-
-FULLY, PARTLY = "fully", "partly"
 
 
 class Live(NamedTuple):
@@ -60,7 +59,7 @@ class Live(NamedTuple):
             "cache_dir": self.cache_dir,
             "source": self.source,
             "ips": self.present.attached.ips,
-            "compared": PARTLY if drift.why else FULLY,
+            "compared": "partly" if drift.why else "fully",
             "why": mask_text(drift.why),
             "differences": phrases_of(drift.differences, True),
         }
@@ -162,9 +161,8 @@ class AuditPlan(Plan):
         for drift in audit.drifts.shared:
             drift.differences = [lost for lost in drift.differences if (drift.owner, lost.key) not in keys]
         self._steps.add_all([*audit.drifts.shared, *audit.drifts.attachments])
-        reasons = [(mask_text(drift.why), drift.target) for drift in audit.drifts.attachments if drift.why]
-        for why in dict.fromkeys(reason for reason, _target in reasons):
-            targets = [target for reason, target in reasons if reason == why]
+        partly = grouped((mask_text(drift.why), drift.target) for drift in audit.drifts.attachments if drift.why)
+        for why, targets in partly.items():
             others = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
             self.warn("partly_compared", f"{targets[0]}{others} could be compared only partly: {why}")
 

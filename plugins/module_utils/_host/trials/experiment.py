@@ -26,10 +26,9 @@ from ..firewall.dump import FirewallDump
 from ..firewall.kinds import is_in_firewalld
 from ..firewall.tools import missing_tool
 from ..json_text import parse_json
-from ..kinds import HOST_LOCAL, REFERENCE, bridge_of, lease_dir, member_of, object_of, put_member, text_of
+from ..kinds import REFERENCE, bridge_of, member_of, object_of, put_member, text_of
 from ..netlink import host_addresses, links
 from ..netns import Netns, visit
-from ..plan import workers_of
 from ..secrets import one_line, scrub, secrets_of
 from .host_copy import HostCopy
 from .memory import Memory, forget
@@ -39,7 +38,6 @@ from .packets import (
     OUTSIDE,
     QUICK,
     Flow,
-    Loss,
     Trace,
     answers,
     connects,
@@ -47,10 +45,10 @@ from .packets import (
     keeps_apart,
     same_host,
 )
-from .private_host import STORE, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
+from .private_host import STORE, confine, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
 
-# Seconds for a plugin, for a network, and for all of a host.
-_TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 20.0
+# Seconds for a plugin, and for all networks of a host.
+_TIMEOUT, _TOTAL = 10.0, 20.0
 # Which sysctls tuning may set (plugins/meta/tuning).
 _ALLOWED = ("allowlist.conf", ["/etc/cni/tuning"])
 _IFNAME = "eth0"
@@ -128,10 +126,8 @@ class Experiment:
         self._capability_args: Dict[str, Any] = ports if publishes else {}
 
     def _use_copies(self, plugin: Dict[str, Any], number: int) -> None:
-        """Let a plugin write to copies of its directories."""
-        if text_of(plugin, "type") == "tuning":
-            put_member(plugin, "dataDir", None)
-        ipam, real = object_of(plugin, "ipam"), lease_dir(plugin)
+        """Let a plugin read copies of its files, and write to others."""
+        ipam = object_of(plugin, "ipam")
         servers = text_of(ipam, "resolvconf")
         if servers:
             # /run, where it often leads, is empty in a copy.
@@ -139,13 +135,10 @@ class Experiment:
                 self._files[f"{STORE}/resolv{number}"] = read_file(servers, 1 << 16)
                 put_member(ipam, "resolvConf", f"{STORE}/resolv{number}")
                 put_member(plugin, "ipam", ipam)
-        if text_of(ipam, "type") != HOST_LOCAL or not real:
-            return
-        # Instead of all spellings: host-local would take another one that sorts after it.
-        put_member(ipam, "dataDir", private_store(number))
-        put_member(plugin, "ipam", ipam)
-        folder = os.path.join(private_store(number), self._subject.name)
-        self._files.update(read_store(os.path.join(real, self._subject.name), folder))
+        real = confine(plugin, number)
+        if real:
+            folder = os.path.join(private_store(number), self._subject.name)
+            self._files.update(read_store(os.path.join(real, self._subject.name), folder))
 
     @property
     def memory(self) -> Memory:
@@ -238,6 +231,7 @@ class _Ways:
         self._outside = outside
         self._containers = containers
         self._results = results
+        self._flows: List[Tuple[str, Flow]] = []
         self._lost: List[Lost] = []
         self._dark = ""
 
@@ -256,31 +250,22 @@ class _Ways:
         elif not any(member_of(plugin, "ipmasq") is True for plugin in plugins):
             # Whether the network outside does that, no copy can show.
             self._host.route_back(self._outside, ours)
-        flows = []
         if not any(keeps_apart(plugin) for plugin in plugins):
-            flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
+            self._flows += [("container", Flow(first, second, address, 8081, 8081)) for address in theirs]
         for family in routed.intersection(map(family_of, ours)):
             way_out = self._host.way_out(family) if lan is None else lan[0]
-            why = self._host.why_dark(way_out) if way_out else ""
-            if why:
-                self._lost.append(Lost("outside", _FAMILIES[family], "link", why))
-            elif way_out:
-                flows.append(("outside", Flow(first, self._outside, OUTSIDE[family], 443, 443)))
+            if way_out:
+                self._send_by(way_out, "outside", Flow(first, self._outside, OUTSIDE[family], 443, 443))
             else:
                 self._lost.append(Lost("outside", _FAMILIES[family], "route", "the host has no default route"))
-        if mapped:
-            uplinks = self._host.uplinks()
-            for family in dict.fromkeys(map(family_of, ours)):
-                address, name = uplinks.get(family, ("", ""))
-                why = self._host.why_dark(name) if name else ""
-                if why:
-                    self._lost.append(Lost("published", _FAMILIES[family], "link", why))
-                elif name:
-                    flows.append(("published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE)))
+        uplinks = self._host.uplinks() if mapped else {}
+        for family in filter(uplinks.get, dict.fromkeys(map(family_of, ours))):
+            address, name = uplinks[family]
+            self._send_by(name, "published", Flow(self._outside, first, address, _PUBLISHED, _INSIDE))
         with Trace() as trace:
             # The first packets, and in one attempt: who has learned a gateway's MAC needs no answer to ARP.
             silent = [gateway for gateway in self._gateways() if not answers(first, gateway, trace)]
-            for way, flow in flows:
+            for way, flow in self._flows:
                 self._test(way, flow.address, partial(connects, flow, trace), trace)
                 if way == "outside" and not lan and trace.peer in ours:
                     why = f"outside, a container keeps its own address ({trace.peer}), since nothing masquerades it"
@@ -289,6 +274,14 @@ class _Ways:
                 self._test("gateway", gateway, partial(answers, first, gateway, trace), trace)
         return self._lost
 
+    def _send_by(self, name: str, way: str, flow: Flow) -> None:
+        """Let packets be sent by an interface of the host, which are lost if it is dark."""
+        why = self._host.why_dark(name)
+        if why:
+            self._lost.append(Lost(way, _FAMILIES[family_of(flow.address)], "link", why))
+        else:
+            self._flows.append((way, flow))
+
     def _test(self, way: str, address: str, attempt: Callable[[], bool], trace: Trace) -> None:
         family = _FAMILIES[family_of(address)]
         unexplained = [lost.why for lost in self._lost if not lost.by and lost.family == family]
@@ -296,10 +289,10 @@ class _Ways:
         trace.most = QUICK if unexplained else DEADLINE
         if attempt():
             return
-        loss = Loss("link", self._dark) if self._dark else trace.explain(None if unexplained else attempt)
+        by, why = ("link", self._dark) if self._dark else trace.explain(None if unexplained else attempt)
         # A host that is busy, or slow, has a second chance.
-        if loss.by or not attempt():
-            self._lost.append(Lost(way, family, *loss))
+        if by or not attempt():
+            self._lost.append(Lost(way, family, by, why))
 
     def _gateways(self) -> List[str]:
         """Return the gateways that answer: they are addresses of the host, or routers outside."""
@@ -316,8 +309,6 @@ def _why_never(plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> str:
     for name in filter(None, (kind, ipam)):
         if name not in REFERENCE and os.access(_identity(name, bin_dirs)[0], os.X_OK):
             return f"what the plugin {name} talks to cannot be copied"
-    if ipam == HOST_LOCAL and not lease_dir(plugin):
-        return "the dataDir of host-local is not an absolute path"
     if is_in_firewalld(plugin):
         return "firewalld cannot be copied"
     return why_not_apart(plugin)
@@ -358,7 +349,7 @@ def try_networks(subjects: Sequence[Subject]) -> List[Observation]:
             waiting.append((number, experiment.work, memory))
     needed = [path for subject in subjects for path in subject.bin_dirs]
     works = [work for _number, work, _memory in waiting]
-    given = work_apart(works, needed, workers_of(), _EACH, _TOTAL) if works else []
+    given = work_apart(works, needed, _TOTAL) if works else []
     for (number, _work, memory), answer in zip(waiting, given):
         observation = observations[number] = _understood(answer)
         if isinstance(answer, bytes) and not observation.unknown:

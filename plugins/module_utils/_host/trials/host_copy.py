@@ -19,7 +19,7 @@ import socket
 import struct
 from functools import cached_property
 from itertools import islice
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
 from ..addresses import family_of, is_in
@@ -181,12 +181,7 @@ class HostCopy:
         for kind in ("vlan", "addr", "neigh"):
             self._put_all(kind)
         self._put_routes()
-        peers, gateways, via = self._peers(), self.gateways, self.uplinks()
-        first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
-        # What is dark has nothing outside. Which port of a bridge is copied says nothing of the others.
-        lit = [name for name in peers if self.state["link", name].value["master"] or not self.why_dark(name)]
-        peers = {name: peers[name] for name in lit}
-        visit([outside], lambda: _answer(peers, gateways, first, self._own_addresses()))
+        visit([outside], self._answer)
         self.doubts += self.firewall.restore()
 
     def _tolerate(self, what: str, put: Callable[..., None], *arguments: Any) -> None:
@@ -247,7 +242,7 @@ class HostCopy:
     def _take(self) -> None:
         """Take of stand-ins what no plugin can have then: the ID of a VLAN, a mode of macvlans, that it has ipvlans."""
         with Writer("", {"": self.state}, {}) as writer:
-            for number, (key, link) in enumerate(self._copied("link", 1)):
+            for number, (key, link) in enumerate(self._copied("link")):
                 value, name = link.value, f"pwtaken{number}" if key[1] in self._ends else str(key[1])
                 if value["lower"] in self.links and value["kind"] in (*STACKED, "macvtap"):
                     raw = link.raw[: LINK.size] + pack_kept(link.raw, LINK.size, (1,), {3: name.encode() + b"\0"})
@@ -272,20 +267,20 @@ class HostCopy:
         now = read_objects()
         for link in self.links:
             for kind in (CONF4, CONF6):
-                values = now[kind, link].value
-                for place, (name, number) in enumerate(zip(compared_names(kind), self.state[kind, link].value)):
-                    if name and name not in _NO_DETECTION and place < len(values) and values[place] != number:
+                numbers = self.state[kind, link].value, now[kind, link].value
+                for name, number, current in zip(compared_names(kind), *numbers):
+                    if name and name not in _NO_DETECTION and current != number:
                         with contextlib.suppress(OSError):
                             write_interface(kind, link, name, number)
 
-    def _copied(self, kind: str, place: int) -> Iterator[Tuple[ObjectKey, KernelObject]]:
+    def _copied(self, kind: str) -> Iterator[Tuple[ObjectKey, KernelObject]]:
         known = {*self.links, "lo", ""}
-        return ((key, self.state[key]) for key in self.state if key[0] == kind and key[place % len(key)] in known)
+        return ((key, self.state[key]) for key in self.state if key[0] == kind and device_of(key) in known)
 
     def _put_all(self, kind: str) -> None:
         present = read_objects()
         with Writer("", {"": self.state}, {}) as writer:
-            for key, kernel_object in self._copied(kind, 1):
+            for key, kernel_object in self._copied(kind):
                 if key not in present and not (kind == "addr" and str(key[2]).startswith("fe80:")):
                     self._tolerate(" ".join(map(str, key)), writer.put, key, kernel_object, None)
 
@@ -293,7 +288,7 @@ class HostCopy:
         """Put routes, those on a link before those that need its addresses, and routing rules."""
         present = read_objects()
         with Writer("", {"": self.state}, {}) as writer:
-            routes = [entry for entry in self._copied("route", -1) if entry[0] not in present]
+            routes = [entry for entry in self._copied("route") if entry[0] not in present]
             if len(routes) > _MOST_ROUTES:
                 self.doubts.append(f"only {_MOST_ROUTES} of {len(routes)} routes are copied")
                 routes.sort(key=lambda entry: entry[0][3] != "default/0")
@@ -330,6 +325,36 @@ class HostCopy:
                 peers.setdefault(self.state["link", name].value["master"], end)
         return peers
 
+    def _answer(self) -> None:
+        """Have, outside, the gateways and a neighbour at the uplink, and routes to the host and, over it, to all."""
+        peers, via, own = self._peers(), self.uplinks(), self._own_addresses()
+        first = {family: peers.get(self.way_out(family) or via.get(family, ("", ""))[1]) for family in OUTSIDE}
+        made = {name: index for index, name in socket.if_nameindex()}
+        # What is dark has nothing outside. Which port of a bridge is copied says nothing of the others.
+        lit = [name for name in peers if self.state["link", name].value["master"] or not self.why_dark(name)]
+        peers = {name: peers[name] for name in lit if peers[name] in made}
+        indexes = {peer: made[peer] for peer in peers.values()}
+        for name in ("ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"):
+            write_global(name, "0")
+        with Dumps() as dumps:
+            for index in (1, *indexes.values()):
+                dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 1, 1))
+            for family, address in OUTSIDE.items():
+                _add_address(dumps, family, address, 1)
+            for gateway in self.gateways:
+                if gateway.name in peers and gateway.address:
+                    _add_address(dumps, family_of(gateway.address), gateway.address, indexes[peers[gateway.name]])
+            for name, address, prefix in own:
+                if name in peers:
+                    _add_route(dumps, family_of(address), address, {4: _u32(indexes[peers[name]])})
+                    hosts = map(str, ipaddress.ip_interface((address, prefix)).network.hosts())
+                    neighbour = next((ip for ip in islice(hosts, 3) if ip not in {entry[1] for entry in own}), "")
+                    if neighbour and peers[name] == first.get(family_of(address)):
+                        _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
+            for family, peer in first.items():
+                if peer in indexes:
+                    _add_route(dumps, family, "", {4: _u32(indexes[peer])})
+
     def _parent(self, plugin: Mapping[str, Any]) -> str:
         name = lower_of(plugin, lambda: self.way_out(socket.AF_INET))
         with contextlib.suppress(OSError, ValueError):
@@ -359,7 +384,7 @@ class HostCopy:
         elif not forwards(plugin):
             name = bridge_of(plugin)
         peer = self._peers().get(name)
-        vlans = (entry for entry in self._copied("vlan", 1) if self._ends.get(str(entry[0][1])) == peer)
+        vlans = (entry for entry in self._copied("vlan") if self._ends.get(str(entry[0][1])) == peer)
         untagged = [key[2] for key, link in vlans if link.value["flags"] & _UNTAGGED]
         return name if peer else "", vlan if vlan not in untagged else 0
 
@@ -402,38 +427,8 @@ class HostCopy:
 
     def _own_addresses(self) -> List[Tuple[str, str, int]]:
         """Return (interface, address, length of the prefix)."""
-        own = [(str(key[1]), str(key[2]), int(key[3])) for key, _found in self._copied("addr", 1)]
+        own = [(str(key[1]), str(key[2]), int(key[3])) for key, _found in self._copied("addr")]
         return [entry for entry in own if not entry[1].startswith("fe80:")]
-
-
-def _answer(
-    peers: Dict[str, str], gateways: List[Gateway], first: Dict[int, Optional[str]], own: List[Tuple[str, str, int]]
-) -> None:
-    """Have the addresses of gateways and of a neighbour at the uplink, and routes to the host and, over it, to all."""
-    with Dumps() as dumps:
-        dumps.change(_NEW_LINK, LINK.pack(0, 0, 1, 1, 1))
-        for name in ("ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"):
-            write_global(name, "0")
-        for family, address in OUTSIDE.items():
-            _add_address(dumps, family, address, 1)
-        made = {name: index for index, name in socket.if_nameindex()}
-        peers = {name: peer for name, peer in peers.items() if peer in made}
-        indexes = {peer: made[peer] for peer in peers.values()}
-        for index in indexes.values():
-            dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 1, 1))
-        for gateway in gateways:
-            if gateway.name in peers and gateway.address:
-                _add_address(dumps, family_of(gateway.address), gateway.address, indexes[peers[gateway.name]])
-        for name, address, prefix in own:
-            if name in peers:
-                _add_route(dumps, family_of(address), address, {4: _u32(indexes[peers[name]])})
-                hosts = map(str, ipaddress.ip_interface((address, prefix)).network.hosts())
-                neighbour = next((ip for ip in islice(hosts, 3) if ip not in {entry[1] for entry in own}), "")
-                if neighbour and peers[name] == first.get(family_of(address)):
-                    _add_address(dumps, family_of(address), neighbour, indexes[peers[name]])
-        for family, peer in first.items():
-            if peer in indexes:
-                _add_route(dumps, family, "", {4: _u32(indexes[peer])})
 
 
 def _without_ports(state: State) -> State:

@@ -14,6 +14,7 @@ from ..binaries.outcome import PluginsPlan
 from ..confdir import network_files
 from ..errors import HostError
 from ..hostview import HostView
+from ..struct import grouped
 from .rehearsal import rehearse
 
 _CONTAINER, _IFNAME = "podwire-rehearsal", "eth0"
@@ -48,11 +49,10 @@ def _refuse_broken(
     plan: PluginsPlan, networks: Sequence[NetworkConfigList], bin_dirs: Sequence[str], staged: Mapping[str, str]
 ) -> None:
     failed, skipped = _rehearse(networks, bin_dirs, staged)
-    for why in dict.fromkeys(skipped.values()):
-        names = ", ".join(name for name, reason in skipped.items() if reason == why)
-        plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {names}: {why}")
+    for why, names in grouped((why, name) for name, why in skipped.items()).items():
+        plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {', '.join(names)}: {why}")
     # A network that fails with the old plugins, too, does not count against the new ones.
-    old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {}) if failed else ({}, {})
+    old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {})
     broken = {name: why for name, why in failed.items() if not any(name in reasons for reasons in old)}
     if broken:
         each = "; ".join(f"{name}: {why}" for name, why in sorted(broken.items()))

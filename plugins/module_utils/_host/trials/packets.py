@@ -41,7 +41,6 @@ _DROP = 0
 _PROTOCOLS = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 _TRACED = {"inet": ("prerouting", "output"), "bridge": ("prerouting",), "arp": ("input", "output")}
 _FIRST = "priority -450; meta nftrace set 1;"
-_RP_FILTER = "rp_filter"
 _UNKNOWN = "nothing that was traced drops them"
 
 Result = TypeVar("Result")
@@ -198,21 +197,13 @@ def keeps_apart(plugin: Mapping[str, Any]) -> bool:
 # ---- what drops them
 
 
-class Loss(NamedTuple):
-    """What drops packets, as a clause: ``by`` "rule", "policy", "rp_filter" or "" if nothing was seen to."""
-
-    by: str
-    text: str
-
-
 class Trace(Attempt):
-    """Follows the packets of one attempt after the other through nftables. Use it as a context manager."""
+    """Follows the packets of one attempt after the other through nftables of a private host. A context manager."""
 
     def __init__(self) -> None:
         super().__init__(DEADLINE)
         self._nft = commands.find_command("nft")
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER)
-        self._traced: List[str] = []
         self._aside: Set[Optional[bytes]] = set()
         self._dropping: List[Tuple[str, str, str, int]] = []
         self._legacy: Dict[str, int] = {}
@@ -221,29 +212,15 @@ class Trace(Attempt):
     def __enter__(self) -> Trace:
         self._socket.bind((0, 1 << _TRACE_GROUP - 1))
         self._socket.setblocking(False)
-        if self._nft is None:
-            return self
-        tables = {}
-        for family, hooks in _TRACED.items():
+        for family, hooks in _TRACED.items() if self._nft is not None else ():
             chains = "\n".join(f"chain {hook} {{ type filter hook {hook} {_FIRST} }}" for hook in hooks)
-            tables[family] = f"table {family} podwire_trace {{\n{chains}\n}}"
-        # A kernel may lack some family.
-        whole = self._change(list(tables.values()))
-        self._traced = [family for family, table in tables.items() if whole or self._change([table])]
+            # A kernel may lack some family. What is made ends with the private host.
+            with contextlib.suppress(HostError):
+                printed([str(self._nft), "-f", "-"], f"table {family} podwire_trace {{\n{chains}\n}}\n".encode())
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._socket.close()
-        if self._traced:
-            self._change([f"delete table {family} podwire_trace" for family in self._traced])
-
-    def _change(self, commands: Sequence[str]) -> bool:
-        """Let nft make all changes or none; tell whether it made them."""
-        try:
-            printed([str(self._nft), "-f", "-"], "\n".join([*commands, ""]).encode())
-        except HostError:
-            return False
-        return True
 
     def begin(self, family: int) -> None:
         """Begin an attempt with packets of an address family. What drops those of the other one does not count."""
@@ -270,20 +247,22 @@ class Trace(Attempt):
             if not left or not self.goes_on:
                 return False
 
-    def explain(self, attempt: Optional[Callable[[], bool]]) -> Loss:
-        """Return what has dropped the packets of the last attempt, which has failed and can be made again."""
+    def explain(self, attempt: Optional[Callable[[], bool]]) -> Tuple[str, str]:
+        """Return what has dropped the packets of the last attempt, which has failed and can be made again.
+
+        That is "rule", "policy", "rp_filter" or "" if nothing was seen to, and the same as a clause.
+        """
         for place in self._dropping:
             return _described(str(self._nft), *place)
         line = self._legacy_drop()
         if line:
-            return Loss("rule", f"a rule of iptables-legacy drops them ({line})")
+            return "rule", f"a rule of iptables-legacy drops them ({line})"
         if attempt is None:
-            return Loss("", _UNKNOWN)
+            return "", _UNKNOWN
         with _without_rp_filter() as changed:
             if changed and attempt():
-                text = "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
-                return Loss(_RP_FILTER, text)
-        return Loss("", _UNKNOWN)
+                return "rp_filter", "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
+        return "", _UNKNOWN
 
     def _legacy_drop(self) -> str:
         """Return the rule or policy of iptables-legacy that has dropped a packet since the attempt began, or ""."""
@@ -356,13 +335,13 @@ def _number(raw: Optional[bytes]) -> int:
     return int.from_bytes(raw, "big") if raw else -1
 
 
-def _described(nft: str, family: str, table: str, chain: str, handle: int) -> Loss:
+def _described(nft: str, family: str, table: str, chain: str, handle: int) -> Tuple[str, str]:
     where = f"the chain {chain} of the table {table} ({family})"
     if not handle:
-        return Loss("policy", f"the policy of {where} drops them")
+        return "policy", f"the policy of {where} drops them"
     text = ""
     with contextlib.suppress(HostError):
         listed = printed([nft, "-s", "-a", "list", "chain", family, table, chain])
         lines = (line.strip().rpartition(" # handle ") for line in listed.splitlines())
         text = next((f" ({rule})" for rule, _mark, number in lines if number == str(handle)), "")
-    return Loss("rule", f"a rule of {where} drops them{text}")
+    return "rule", f"a rule of {where} drops them{text}"

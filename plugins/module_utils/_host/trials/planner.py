@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -91,7 +90,7 @@ class SmokePlanner:
     def __init__(self, settings: SmokeSettings) -> None:
         self._settings = settings
         self._cache_dir = os.path.join(settings.cache_dir, _CACHE)
-        self._plan = SmokePlan()
+        self._plan = SmokePlan(self._cache_dir)
         self._triers: Dict[Tuple[str, ...], Trier] = {}
 
     def make(self) -> SmokePlan:
@@ -127,8 +126,6 @@ class SmokePlanner:
             if not (trial.error or trial.reason):
                 run = partial(trier.run, trial)
                 self._plan.add(Step("try", trial.network, SAFE, None, None, run, item=trial.network, reason=asked))
-        if self._plan.steps:
-            self._plan.finish = self._remove_folders
         return self._plan
 
     def _trier(self, network: str) -> Trier:
@@ -206,9 +203,3 @@ class SmokePlanner:
         except HostError as error:
             self._plan.warn(error.code, f"could not remove what an earlier run left: {error.msg}")
             raise
-
-    def _remove_folders(self) -> None:
-        for folder in ("results", "podwire", ""):
-            # What could not be removed stays, so that the next run can try again.
-            with contextlib.suppress(OSError):
-                os.rmdir(os.path.join(self._cache_dir, folder))

@@ -10,7 +10,7 @@ from ..attachments.drift import Present
 from ..attachments.outcome import ADD, AttachPlan, Outcome
 from ..errors import HostError
 from ..footprints.footprint import Objects
-from ..footprints.object_kinds import describe
+from ..footprints.object_kinds import describe, text_of_mac
 from ..footprints.rehearsed import Rehearsed
 from .rehearsal import rehearse
 
@@ -51,13 +51,13 @@ def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:
     shared = {place: kernel_object for objects in others for place, kernel_object in objects.items()}
     wanted = outcome.wanted
     asked = f"{outcome.config.bytes!r} {wanted.args} {wanted.capability_args}".lower() if outcome.config else ""
-    macs = [":".join(plain[place : place + 2] for place in range(0, len(plain), 2)) for plain in rehearsed.macs]
+    # The real ADD chooses others at random.
+    chosen = [mac for mac in map(text_of_mac, rehearsed.macs) if mac not in asked]
 
     def told(objects: Objects) -> List[str]:
         texts = describe(objects)
-        for mac in macs:
-            # The real ADD chooses another one at random.
-            texts = [text if mac in asked else text.replace(mac, "MAC*") for text in texts]
+        for mac in chosen:
+            texts = [text.replace(mac, "MAC*") for text in texts]
         return texts
 
     own = rehearsed.owned.get(tuple(outcome.key), {})

@@ -22,9 +22,10 @@ from ...libcni.files import read_file
 from ...libcni.kernel import unshare
 from ...libcni.process import Child
 from ..errors import HostError
-from ..kinds import member_of, object_of, text_of
+from ..kinds import HOST_LOCAL, lease_dir, member_of, object_of, put_member, text_of
 from ..netns import apart
-from ..paths import names_in
+from ..paths import kernel_text, names_in
+from ..plan import workers_of
 from ..processes import mounts
 from ..secrets import one_line
 
@@ -38,15 +39,15 @@ _PARENT_DEATH_SIGNAL = 1
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 # Where plugins and tools keep state: iptables' lock, names of namespaces, the stores of tuning and host-local.
 _EMPTIED = ("/run", "/var/lib/cni")
-_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 _CHUNK = 1 << 16
 # A lease is two names.
 _LARGEST_LEASE = 4096
 _LARGEST = 32 << 20
 # Plugins and tools are some; seconds between two counts.
 _MOST_PROCESSES, _GLANCE = 500, 0.05
-# A work that has fewer seconds would not end.
-_LEAST = 1.0
+# Seconds for a work; one that has fewer than the least would not end.
+_EACH, _LEAST = 20.0, 1.0
 _FAILED, _DONE = b"-", b"+"
 
 Work = Callable[[], bytes]
@@ -66,7 +67,25 @@ def why_not_apart(plugin: Mapping[str, Any]) -> str:
         return f"the parent of {kind} is in the container"
     if kind == "host-device" and not text_of(plugin, "device"):
         return "host-device names its device by hardware"
+    if ipam == HOST_LOCAL and not lease_dir(plugin):
+        return "the dataDir of host-local is not an absolute path"
     return ""
+
+
+def confine(plugin: Dict[str, Any], number: int) -> str:
+    """Let a plugin write only to the private host.
+
+    Return the directory of leases that the store *number* stands for, "" for none.
+    """
+    real = lease_dir(plugin)
+    if real:
+        ipam = object_of(plugin, "ipam")
+        # Instead of all spellings: host-local would take another one that sorts after it.
+        put_member(ipam, "dataDir", private_store(number))
+        put_member(plugin, "ipam", ipam)
+    if text_of(plugin, "type") == "tuning":
+        put_member(plugin, "dataDir", None)
+    return real
 
 
 def read_store(folder: str, target: str) -> Dict[str, Optional[bytes]]:
@@ -132,14 +151,12 @@ class _Running:
         return HostError(said or "the process ended without an answer", code=code)
 
 
-def work_apart(
-    works: Sequence[Work], needed: Sequence[str], workers: int, timeout: float, total: float
-) -> List[Union[bytes, HostError]]:
+def work_apart(works: Sequence[Work], needed: Sequence[str], total: float) -> List[Union[bytes, HostError]]:
     """Do each work in a private host of its own, several at a time; return the answers in their order.
 
-    *needed* are directories that stay visible there. A work that takes longer than *timeout* seconds is killed, and
-    so is what still runs after *total* seconds; none begins in the last one. Their answers are HostErrors
-    ``not_rehearsed`` and, if there was no time for them, ``too_many``.
+    *needed* are directories that stay visible there. A work that takes too long is killed, and so is what still runs
+    after *total* seconds; none begins in the last one. Their answers are HostErrors ``not_rehearsed`` and, if there
+    was no time for them, ``too_many``.
     """
     try:
         _libc()
@@ -147,19 +164,19 @@ def work_apart(
         return [HostError("the host's Python lacks ctypes", code="not_rehearsed") for _work in works]
     results: List[Union[bytes, HostError]] = [HostError("", code="too_many") for _work in works]
     running: Dict[int, Tuple[int, _Running]] = {}
-    waiting = list(enumerate(works))
+    waiting, workers = list(enumerate(works)), workers_of()
     deadline = time.monotonic() + total
     poller = select.poll()
     try:
         while True:
             while waiting and len(running) < workers and deadline - time.monotonic() > _LEAST:
                 number, work = waiting.pop(0)
-                child = _Running(work, needed, min(timeout, deadline - time.monotonic()))
+                child = _Running(work, needed, min(_EACH, deadline - time.monotonic()))
                 running[child.fd] = number, child
                 poller.register(child.fd, select.POLLIN)
             if not running:
                 return results
-            for fd, event in poller.poll(int((timeout + 5) * 1000)) or [(fd, 0) for fd in running]:
+            for fd, event in poller.poll(int((_EACH + 5) * 1000)) or [(fd, 0) for fd in running]:
                 if event and running[fd][1].receive():
                     continue
                 poller.unregister(fd)
@@ -174,7 +191,6 @@ def work_apart(
 def _live_and_die_with(parent: int) -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -201,7 +217,8 @@ def _guard(work: Work, needed: Sequence[str], writer: int, timeout: float) -> No
         if time.monotonic() > end:
             why = f"it took longer than {round(timeout, 1):g} s"
         if why:
-            why += f", in {_name_of(running[0])}" if running else ""
+            name = kernel_text(f"/proc/{running[0]}/comm") if running else ""
+            why += f", in {one_line(name) or 'a process that has ended'}" if running else ""
             os.kill(pid, signal.SIGKILL)
             child.wait(None)
             _tell(writer, _FAILED, why.encode())
@@ -213,12 +230,6 @@ def _inside() -> List[int]:
     # This process shares the mounts, and is not in the PID namespace of the new /proc.
     names = [] if os.path.exists("/proc/self") else os.listdir("/proc")
     return sorted(int(name) for name in names if name.isdigit() and name != "1")
-
-
-def _name_of(process: int) -> str:
-    with contextlib.suppress(OSError), open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as stream:
-        return one_line(stream.read().strip())
-    return "a process that has ended"
 
 
 def _work(work: Work, needed: Sequence[str], writer: int) -> None:

@@ -23,6 +23,7 @@ from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN, BuiltIn
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
+from ..struct import grouped
 from .experiment import KEPT, Failure, Lost, Observation, Subject, forget_others, try_networks
 from .pools import Pools
 
@@ -308,9 +309,7 @@ def shown_by(observation: Observation, network: Network, explained: bool, replac
     losses = [lost for lost in observation.lost if lost.by or not observation.unknown]
     kept = [lost for lost in losses if lost.by == KEPT]
     findings += [_kept(kept, network)] if kept else []
-    losses = [lost for lost in losses if lost.by != KEPT]
-    for why in dict.fromkeys(lost.why for lost in losses):
-        alike = [lost for lost in losses if lost.why == why]
+    for alike in grouped((lost.why, lost) for lost in losses if lost.by != KEPT).values():
         (findings if alike[0].by else unexplained).append(_loss(alike, network))
     if observation.left:
         text = f"DEL of the network {network.name!r} leaves something behind"

@@ -58,18 +58,17 @@ from ..kernel.objects import (
     read_objects,
 )
 from ..kernel.sysctls import interface_defaults, write_global
-from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, object_of, put_member, text_of
+from ..kinds import HOST_LOCAL, REFERENCE, object_of, put_member, text_of
 from ..netns import Netns, visit
-from ..plan import workers_of
 from ..secrets import one_line, scrub, secrets_of
 from .memory import Memory, forget
-from .private_host import STORE, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
+from .private_host import STORE, confine, new_netns, private_store, put_files, read_store, why_not_apart, work_apart
 from .surroundings import FAKE_PEER, Surroundings
 
 # Which backend iptables has.
 _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
-# Seconds for a plugin, for a rehearsal, and for all of a run.
-_TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 60.0
+# Seconds for a plugin, and for all rehearsals of a run.
+_TIMEOUT, _TOTAL = 10.0, 60.0
 _KIND = "rehearsals"
 _HEADS = {"link": LINK.size, "addr": ADDRESS.size, "neigh": NEIGHBOUR.size}
 _NO_MAC = "0" * 12
@@ -154,8 +153,6 @@ class Rehearsal:
             if is_in_firewalld(plugin):
                 self.partly = "the rules that firewalld keeps for it are not compared"
                 continue
-            if text_of(plugin, "type") == "tuning":
-                put_member(plugin, "dataDir", None)
             self._fix_addresses(plugin)
             self._surroundings.find(plugin)
             kept.append(plugin)
@@ -166,29 +163,18 @@ class Rehearsal:
         self._config = network_conf_from_bytes(gojson.dumps(raw))
 
     def _fix_addresses(self, plugin: Dict[str, Any]) -> None:
-        ipam = object_of(plugin, "ipam")
-        kind = text_of(ipam, "type")
-        if not kind:
-            return
-        result = self._attached.result or {}
-        if kind == HOST_LOCAL:
-            real = lease_dir(plugin)
-            if not real:
-                self.obstacle = "the dataDir of host-local is not an absolute path"
-                return
+        kind, result = text_of(object_of(plugin, "ipam"), "type"), self._attached.result or {}
+        real = confine(plugin, len(self._stores))
+        if real:
             self._stores.append((real, self._attached.key.network))
-            # Instead of all spellings: host-local would take another one that sorts after it.
-            put_member(ipam, "dataDir", private_store(len(self._stores) - 1))
-            put_member(plugin, "ipam", ipam)
-            if self._is_new:
-                return
+        if real and not self._is_new:
             given = [address.partition("/")[0] for address in self._attached.ips]
             arguments = object_of(plugin, "args")
             of_plugin = object_of(arguments, "cni")
             put_member(of_plugin, "ips", given)
             put_member(arguments, "cni", of_plugin)
             put_member(plugin, "args", arguments)
-        elif kind != "static":
+        elif kind not in ("", "static", HOST_LOCAL):
             names = ("address", "gateway")
             addresses = [{name: entry[name] for name in names if name in entry} for entry in result.get("ips") or ()]
             put_member(plugin, "ipam", {"type": "static", "addresses": addresses, "routes": result.get("routes") or []})
@@ -281,11 +267,10 @@ class Rehearsal:
         real = RealNames(result, cached, self._stores, self._surroundings.parents)
         real_owned = {owner: real.objects(objects) for owner, objects in owned.items()}
         real_order = {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()}
-        rehearsed = Rehearsed(real_owned, real.objects(_without_moved(inside, result, cached)), real_order)
-        rehearsed.macs, rehearsed.partly = list(real.macs), self.partly
-        if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
-            rehearsed.device = self._attached.key.ifname
-        return rehearsed
+        real_inside = real.objects(_without_moved(inside, result, cached))
+        is_device = any(plugin.type == "host-device" for plugin in self._attached.config.plugins)
+        device = self._attached.key.ifname if is_device else ""
+        return Rehearsed(real_owned, real_inside, real_order, real.macs, device, self.partly)
 
 
 def _without_moved(inside: Objects, made: Mapping[str, Any], cached: Mapping[str, Any]) -> Objects:
@@ -307,7 +292,7 @@ class RealNames:
         stores: Sequence[Tuple[str, str]],
         parents: Mapping[str, int],
     ) -> None:
-        self.macs: Dict[str, str] = {}
+        self.macs: List[str] = []
         self._parents = parents
         self._folders = {private_store(number): real for number, (real, _network) in enumerate(stores)}
         self._texts: Dict[str, str] = {}
@@ -329,7 +314,7 @@ class RealNames:
         mac, now = (str(entry.get("mac") or "").lower() for entry in (interface, other))
         plain, plain_now = mac.replace(":", ""), now.replace(":", "")
         if len(plain) == len(plain_now) == 12 and _NO_MAC not in (plain, plain_now):
-            self.macs[plain_now] = now
+            self.macs.append(plain_now)
             self._texts[plain], self._texts[mac] = plain_now, now
             try:
                 self._macs_of[real] = self._raws[bytes.fromhex(plain)] = bytes.fromhex(plain_now)
@@ -407,7 +392,7 @@ def rehearse(
         if isinstance(outcomes[key], HostError) and not rehearsal.obstacle:
             waiting.append((key, rehearsal, memory))
     works = [rehearsal.work for _key, rehearsal, _memory in waiting]
-    answers = work_apart(works, bin_dirs, workers_of(), _EACH, _TOTAL) if works else []
+    answers = work_apart(works, bin_dirs, _TOTAL) if works else []
     for (key, rehearsal, memory), given in zip(waiting, answers):
         if isinstance(given, bytes):
             outcomes[key] = _understand(rehearsal, given)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList, PluginConfig
 from .. import netlink
@@ -32,30 +32,23 @@ from .packets import ALL, OUTSIDE, Attempt, Flow, answers, connects, container_a
 _DEADLINE, _PORT = 5.0, 8080
 
 
-class Target(NamedTuple):
-    """A ``gateway``, and the container's address (``source``) that uses it."""
-
-    gateway: str
-    source: str
-
-
-def targets(result: Mapping[str, Any]) -> List[Target]:
-    """Return the gateways in a result of any version, each once."""
-    by_gateway: Dict[str, Target] = {}
+def targets(result: Mapping[str, Any]) -> Dict[str, str]:
+    """Return the gateways in a result of any version, each with the address of the container that uses it."""
+    sources: Dict[str, str] = {}
     for entry in result_ips(result):
         gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
         if isinstance(gateway, str) and isinstance(own, str):
             source = own.partition("/")[0]
             if packed(gateway) and packed(source):
-                by_gateway.setdefault(gateway, Target(gateway, source))
-    return list(by_gateway.values())
+                sources.setdefault(gateway, source)
+    return sources
 
 
-def gateways_on_host(result_targets: List[Target]) -> List[Target]:
-    """Return those whose gateway is an address of this host. Link-local ones need an interface and are left out."""
+def gateways_on_host(gateways: Iterable[str]) -> List[str]:
+    """Return those that are addresses of this host. Link-local ones need an interface and are left out."""
     addresses = netlink.host_addresses()
-    on_host = (target for target in result_targets if packed(target.gateway) in addresses)
-    return [target for target in on_host if not target.gateway.lower().startswith("fe80:")]
+    on_host = (gateway for gateway in gateways if packed(gateway) in addresses)
+    return [gateway for gateway in on_host if not gateway.lower().startswith("fe80:")]
 
 
 def published_at(result: Mapping[str, Any]) -> List[str]:
@@ -65,7 +58,7 @@ def published_at(result: Mapping[str, Any]) -> List[str]:
     routed = {family_of(route) for route in routes if route in ALL}
     addresses = []
     for family in dict.fromkeys(map(family_of, container_addresses(result))):
-        near = [target.gateway for target in gateways_on_host(targets(result)) if family_of(target.gateway) == family]
+        near = [gateway for gateway in gateways_on_host(targets(result)) if family_of(gateway) == family]
         # Nothing is sent.
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((OUTSIDE[family], 9))
@@ -190,12 +183,12 @@ class Trial:
 class SmokePlan(Plan):
     """The plan, and the trial of each network. A test is not a change, because it leaves nothing behind."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache_dir: str) -> None:
         super().__init__()
+        self._cache_dir = cache_dir
         self.trials: List[Trial] = []
         # For each runtime that uses one of the networks: what it executes beyond their plugins.
         self.runtimes: List[Dict[str, Any]] = []
-        self.finish: Callable[[], None] = lambda: None
 
     @property
     def changed(self) -> bool:
@@ -209,7 +202,10 @@ class SmokePlan(Plan):
         try:
             super().apply(1)
         finally:
-            self.finish()
+            for folder in ("results", "podwire", ""):
+                # What could not be removed stays, so that the next run can try again.
+                with contextlib.suppress(OSError):
+                    os.rmdir(os.path.join(self._cache_dir, folder))
 
 
 class Container:
@@ -376,7 +372,7 @@ class Trier:
             attached = container.attached
             if container.added:
                 try:
-                    self._verbs.detach(attached, attached.netns, container.made)
+                    self._verbs.detach(attached, attached.netns)
                     container.gone = True
                 except HostError as error:
                     trial.fail(error)
@@ -427,18 +423,18 @@ class Trier:
         return None
 
     def _ping_gateways(self, trial: Trial, container: Container) -> None:
-        result_targets = targets(container.result)
-        on_host = gateways_on_host(result_targets)
+        sources = targets(container.result)
+        on_host = gateways_on_host(sources)
         if not on_host:
-            gateways = ", ".join(target.gateway for target in result_targets)
+            gateways = ", ".join(sources)
             what = f"{gateways} is not an address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
             return
         trial.ping = PASSED
-        for target in on_host:
-            if not answers(container.netns, target.gateway, Attempt(_DEADLINE), target.source):
+        for gateway in on_host:
+            if not answers(container.netns, gateway, Attempt(_DEADLINE), sources[gateway]):
                 trial.ping = FAILED
-                text = f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source}"
+                text = f"{trial.network}: the gateway {gateway} does not answer pings from {sources[gateway]}"
                 advice = "check the bridge and the host's firewall, or set ping: false if it must not answer"
                 trial.fail(HostError(f"{text}; {advice}", code="ping_failed"))
 

@@ -53,9 +53,9 @@ ALLOWED = {
     "_host/networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
     "_host/trials/host_copy.py": (_PRIVATE, "open"),
     "_host/trials/memory.py": (_RUN, "makedirs unlink"),
-    "_host/trials/planner.py": ("an empty directory that it made", "rmdir"),
     "_host/trials/private_host.py": (_PRIVATE, "chmod makedirs open"),
     "_host/trials/rehearsal.py": (_PRIVATE, "makedirs symlink"),
+    "_host/trials/trial.py": ("an empty directory that it made", "rmdir"),
     "libcni/bundle.py": (_STANDALONE, "fchmod open replace unlink"),
     "libcni/cache.py": (
         "the cache, as Go's libcni; the modules check who can write there",

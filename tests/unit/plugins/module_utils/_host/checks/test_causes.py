@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import causes, plugins as plugin_files, state
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import why_not_executed, why_not_there
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 
 
 @pytest.fixture
@@ -128,11 +127,6 @@ def test_what_is_reserved_for_root_is_free_for_plugins(tmp_path, monkeypatch):
     status = os.statvfs_result((4096, 4096, 100, 5, 0, 100, 5, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _path: status)
     assert list(found_in(tmp_path)) == []
-
-
-def test_a_store_that_is_removed_meanwhile(monkeypatch):
-    monkeypatch.setattr(os.path, "isdir", lambda _path: True)
-    assert private_host.read_store("/none", "") == {}
 
 
 # ---- what Nomad tells its servers of

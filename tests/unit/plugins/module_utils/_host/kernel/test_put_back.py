@@ -19,7 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links imp
     NotInPlace,
     Place,
     _other_end,
-    sendable_settings,
+    pack_kind,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import (
     KernelObject,
@@ -28,6 +28,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects i
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import Writer
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, apart, visit
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import attributes_in, pack_attribute
 
 HERE, THERE = "", "/run/netns/put-there"
 
@@ -287,10 +288,11 @@ def test_names_and_places_of_interface_sysctls_belong_together():
 def test_flags_of_a_vlan_are_sent_with_the_bits_that_count(flags, now, expected):
     """The kernel tells a mask of all bits, and refuses it."""
     told = {1: b"\5\0", 2: struct.pack("=II", flags, 0xFFFFFFFF)}
+    packed = b"".join(pack_attribute(kind, value) for kind, value in told.items())
     present = b"" if now is None else struct.pack("=II", now, 0xFFFFFFFF)
-    assert sendable_settings("vlan", told, present) == {2: struct.pack("=II", *expected)}
-    assert sendable_settings("macvlan", told, present) == {}
-    assert sendable_settings("vlan", {}) == sendable_settings("vlan", {2: b"short"}) == {}
+    for kind, sent in (("vlan", struct.pack("=II", *expected)), ("macvlan", told[2])):
+        info = attributes_in(pack_kind({1: kind.encode(), 2: packed}, {2}, present))[18]
+        assert attributes_in(attributes_in(info)[2]) == {2: sent}
 
 
 @pytest.mark.parametrize(

@@ -111,12 +111,12 @@ def test_gateways_of_results_of_all_versions():
         ]
     }
     old = {"ip4": {"ip": "10.1.0.2/24", "gateway": "10.1.0.1"}, "ip6": None}
-    assert trial.targets(new) == [("10.1.0.1", "10.1.0.2"), ("fd00::1", "fd00::2")]
-    assert trial.targets(old) == [("10.1.0.1", "10.1.0.2")]
-    assert trial.targets({"ips": "nonsense"}) == []
+    assert trial.targets(new) == {"10.1.0.1": "10.1.0.2", "fd00::1": "fd00::2"}
+    assert trial.targets(old) == {"10.1.0.1": "10.1.0.2"}
+    assert trial.targets({"ips": "nonsense"}) == {}
     # What a plugin says is never an option of ping.
-    assert trial.targets({"ips": [{"address": "-f/24", "gateway": "10.1.0.1"}]}) == []
-    assert trial.targets({"ips": [{"address": "10.1.0.2/24", "gateway": "-f"}]}) == []
+    assert trial.targets({"ips": [{"address": "-f/24", "gateway": "10.1.0.1"}]}) == {}
+    assert trial.targets({"ips": [{"address": "10.1.0.2/24", "gateway": "-f"}]}) == {}
 
 
 @pytest.fixture

@@ -46,8 +46,8 @@ class Smoke:
         monkeypatch.setattr(Container, "_look_inside", lambda self: {})
         for name in ("main", "meta", "ipam"):
             monkeypatch.setitem(kinds.KINDS, name, kinds.PluginKind({}))
-        monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])
-        monkeypatch.setattr(smoke_ping, "gateways_on_host", lambda targets: targets)
+        monkeypatch.setattr(smoke_ping, "targets", lambda result: {"10.1.0.1": "10.1.0.2"})
+        monkeypatch.setattr(smoke_ping, "gateways_on_host", list)
         monkeypatch.setattr(smoke_ping, "answers", self.ping)
 
     @contextlib.contextmanager
