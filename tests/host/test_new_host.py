@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION
+from ansible_collections.podwire.cni.tests.host.networks import network
 
-NETWORK = {
-    "name": "apps",
-    "conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "ptp", "ipam": {"type": "static"}}]},
-}
-NETWORKS = {"networks": [NETWORK]}
+NETWORKS = {"networks": [network("apps", {"type": "ptp", "ipam": {"type": "static"}})]}
 WEB = {"attachments": [{"network": "apps", "container_id": "web", "netns": "web"}]}
 CONTAINERD = {"runtime": ["containerd"], "configure": {}, "ensure_effective": "apps"}
 PACKAGE = {"src": "/usr/lib/no-package", "remote_src": True}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, conflist, host_local
 
 pytestmark = pytest.mark.usefixtures("empty_host")
 
@@ -34,22 +35,13 @@ FOREIGN = '{"cniVersion": "0.4.0",  "name": "%s", "plugins": [{"type": "foreign"
 GUEST = '{"cniVersion": "1.0.0", "name": "guest", "plugins": [{"type": "ptp"}]}\n'
 
 
-def bridge(name, subnet, **options):
-    ipam = {"type": "host-local", "ranges": [[{"subnet": subnet}]], **options.pop("ipam", {})}
-    return {"type": "bridge", "bridge": name, "isGateway": True, **options, "ipam": ipam}
-
-
-def conflist(*plugins):
-    return {"cniVersion": "1.0.0", "plugins": list(plugins)}
-
-
 WHOLE = conflist(
-    bridge("whole0", "10.88.0.0/24", ipMasq=True, ipam={"routes": [{"dst": "0.0.0.0/0"}]}),
-    {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True},
+    bridge("whole0", ipMasq=True, ipam=host_local("10.88.0.0/24", routes=DEFAULT_ROUTE)),
+    {**PORTMAP, "snat": True},
     {"type": "firewall"},
     {"type": "tuning", "mtu": 1400},
 )
-OTHER = conflist({"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.89.0.0/24"}]]}})
+OTHER = conflist({"type": "ptp", "ipam": host_local("10.89.0.0/24")})
 
 
 def site(plugins, pods=False):

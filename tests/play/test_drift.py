@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import bridge, network
 from ansible_collections.podwire.cni.tests.play.controller import Controller, steps
 
 # All that these playbooks must leave as it is. Not among it is whether a bridge is up, which the kernel notices later.
@@ -25,8 +26,7 @@ ip -oneline link show | sed 's/ <.*>//; s/ state [A-Z]*//'
 ip netns list
 """
 NETWORK, ODD = Path("/etc/cni/net.d/10-drift.conflist"), "o dd/../name"
-IPAM = {"type": "host-local", "ranges": [[{"subnet": "10.87.0.0/24"}]]}
-BRIDGE = {"type": "bridge", "bridge": "drift0", "mtu": 1400, "isGateway": True, "ipam": IPAM}
+BRIDGE = bridge("drift0", "10.87.0.0/24", mtu=1400)
 DAMAGE = f"""
 sed -i s/1400/1500/ {NETWORK}
 rm /opt/cni/bin/firewall
@@ -39,10 +39,6 @@ STEPS = [
     f"write {NETWORK} safe",
     "repair drift/a/eth0 safe",
 ]
-
-
-def network(name, plugin):
-    return {"name": name, "conflist": {"cniVersion": "1.0.0", "plugins": [plugin]}}
 
 
 def site(plugins, folder):

@@ -6,21 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 
 LEASE = Path("/var/lib/cni/networks/pwgone/10.46.0.2")
-NETWORK = {
-    "cniVersion": "1.0.0",
-    "name": "pwgone",
-    "type": "ptp",
-    "ipam": {"type": "host-local", "subnet": "10.46.0.0/24"},
-}
+NETWORK = network("pwgone", {"type": "ptp", "ipam": host_local(subnet="10.46.0.0/24")})
 
 
 def test_leaks_are_listed_and_collected_on_request_only(controller, host, generations, empty_host):
     variables = {"cni_bin_dirs": [str(generations["new"])], "cni_gc_min_age": 0}
     controller = controller({"all": {"hosts": {"here": {"ansible_connection": "local"}}, "vars": variables}})
     host = host.with_defaults(bin_dirs=variables["cni_bin_dirs"])
-    host.run("cni_conf", networks=[{"name": "pwgone", "conflist": NETWORK}])
+    host.run("cni_conf", networks=[NETWORK])
     containers = ["gone", "alive"]
     host.run("cni_netns", names=containers)
     host.run(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.podwire.cni.tests.host import networks
 from ansible_collections.podwire.cni.tests.host.host import sh
 from ansible_collections.podwire.cni.tests.play.controller import INTERPRETER, Controller, steps
 
@@ -78,7 +79,7 @@ DISRUPTED = {
 def network(name, bridge, number, *plugins, priority=10, **options):
     ipam = {"type": "host-local", "subnet": f"10.88.{number}.0/24"}
     chain = [{"type": "bridge", "bridge": bridge, **options, "ipam": ipam}, *plugins]
-    return {"name": name, "priority": priority, "conflist": {"cniVersion": "1.0.0", "plugins": chain}}
+    return networks.network(name, *chain, priority=priority)
 
 
 def attachment(name, netns, network="apps", **options):
@@ -89,12 +90,11 @@ def site(plugins, folder):
     """Return an inventory: ``plain`` has one of everything that can drift, the others have directories of their own."""
     local = {"ansible_connection": "local"}
     ports = {"portMappings": [{"hostPort": 18085, "containerPort": 80, "protocol": "tcp"}]}
-    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
     plain = {
         **local,
         "cni_networks_exclusive": True,
         "cni_networks": [
-            network("apps", "remapps0", 1, portmap, mtu=1450, isDefaultGateway=True, ipMasq=True),
+            network("apps", "remapps0", 1, networks.PORTMAP, mtu=1450, isDefaultGateway=True, ipMasq=True),
             network("small", "remsmall0", 2, isGateway=True),
             *(network(name, f"rem{name}", 11 + at, priority=40, mtu=1400) for at, name in enumerate(NETWORKS)),
         ],
@@ -106,14 +106,13 @@ def site(plugins, folder):
             attachment("small", "rem-small", "small"),
         ],
     }
-    own = {"name": "own", "conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "loopback"}]}}
     batch = {
         name: {
             **local,
             "cni_conf_dir": f"{folder}/{name}/net.d",
             "cni_bin_dirs": ["/opt/cni/bin"],
             "cni_cache_dir": f"{folder}/{name}/cache",
-            "cni_networks": [own],
+            "cni_networks": [networks.network("own")],
         }
         for name in ("one", "two", "three")
     }

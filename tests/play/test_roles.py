@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 
 pytestmark = pytest.mark.usefixtures("empty_host")
 
@@ -31,8 +32,7 @@ def site(**variables):
 
 def variables(folder, plugins, name, subnet, **more):
     """Return variables for roles whose directories are all in *folder*: a network *name*, and a container with it."""
-    ipam = {"type": "host-local", "ranges": [[{"subnet": subnet}]], "dataDir": f"{folder}/leases"}
-    conflist = {"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "bridge": f"{name}0", "ipam": ipam}]}
+    plugin = {"type": "bridge", "bridge": f"{name}0", "ipam": host_local(subnet, dataDir=f"{folder}/leases")}
     arguments = {"IgnoreUnknown": "1", "COLOUR": "red"}
     return {
         "cni_conf_dir": f"{folder}/net.d",
@@ -46,7 +46,7 @@ def variables(folder, plugins, name, subnet, **more):
         "cni_plugins_names": ["bridge", "host-local"],
         "cni_plugins_mode": "0700",
         "cni_networks_mode": "0600",
-        "cni_networks": [{"name": name, "priority": 33, "conflist": conflist}],
+        "cni_networks": [network(name, plugin, priority=33)],
         "cni_netns": ["pwr-a"],
         "cni_attachments_parallel": 2,
         "cni_attachments": [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 from ansible_collections.podwire.cni.tests.play.controller import Controller
 
 CONFIG = Path("/etc/containerd/config.toml")
@@ -35,9 +36,8 @@ esac
 # systemd is installed here but does not run.
 BY_SCRIPTS = {"ansible.builtin.set_fact": {"ansible_service_mgr": "sysvinit", "cacheable": True}}
 WHICH_RUNS = {"ansible.builtin.command": "pidof -s containerd"}
-PODS = {"type": "bridge", "bridge": "pwrpods0"}
-PODS["ipam"] = {"type": "host-local", "ranges": [[{"subnet": "10.97.0.0/24"}]]}
-NETWORK = {"name": "pwrpods", "conflist": {"cniVersion": "0.4.0", "plugins": [PODS]}}
+PODS = {"type": "bridge", "bridge": "pwrpods0", "ipam": host_local("10.97.0.0/24")}
+NETWORK = network("pwrpods", PODS, version="0.4.0")
 
 
 @pytest.fixture(scope="module")

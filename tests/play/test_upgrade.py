@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, host_local, network
 from ansible_collections.podwire.cni.tests.play.controller import Controller
 
 BIN_DIR = Path("/opt/cni/bin")
@@ -37,23 +38,13 @@ IN_REHEARSAL = """[ ! -d /run/podwire-rehearsal ] || { printf '{"cniVersion": "1
 ALL_WORK = "and every network that worked before works"
 
 
-def network(name, *plugins):
-    return {"name": name, "conflist": {"cniVersion": "1.0.0", "plugins": plugins}}
-
-
-BRIDGE = {
-    "type": "bridge",
-    "bridge": "pwubridge0",
-    "isGateway": True,
-    "ipMasq": True,
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.45.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]},
-}
-PTP = {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.44.0.0/24"}}
+BRIDGE = bridge("pwubridge0", ipMasq=True, ipam=host_local("10.45.0.0/24", routes=DEFAULT_ROUTE))
+PTP = {"type": "ptp", "ipam": host_local(subnet="10.44.0.0/24")}
 PORTS = {"portMappings": [{"hostPort": 8045, "containerPort": 80, "protocol": "tcp"}]}
 VARIABLES = {
     "cni_plugins_remote_src": True,
     "cni_networks": [
-        network("pwubridge", BRIDGE, {"type": "portmap", "capabilities": {"portMappings": True}}),
+        network("pwubridge", BRIDGE, PORTMAP),
         network("pwuptp", PTP),
     ],
     "cni_netns": NAMESPACES,

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 from hypothesis import configuration
+
+# Tests of tests/tools import them by their names, as they do each other.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 
 def pytest_configure():

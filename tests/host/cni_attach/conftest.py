@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import NETWORK_STATE, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import (
+    DEFAULT_ROUTE,
+    PORTMAP,
+    bridge as main_bridge,
+    host_local,
+)
 from ansible_collections.podwire.cni.tests.host.records import lose_footprints
 
 PLUGIN = Path(__file__).parent / "files" / "plugin.bash"
-
-DEFAULT_ROUTE = {"dst": "0.0.0.0/0"}
 
 REMOVE = r"""
 shopt -s nullglob
@@ -52,9 +56,7 @@ def bridge(leases):
     """Return a function that returns the configuration of a plugin bridge with host-local, with or without routes."""
 
     def make(name, subnet, routes=None, **more):
-        ipam = {"type": "host-local", "dataDir": str(leases), "subnet": subnet}
-        if routes:
-            ipam["routes"] = routes
+        ipam = host_local(dataDir=str(leases), subnet=subnet, **({"routes": routes} if routes else {}))
         return {"type": "bridge", "bridge": name, "ipam": ipam, **more}
 
     return make
@@ -63,21 +65,12 @@ def bridge(leases):
 @pytest.fixture
 def networks(bridge, leases):
     """The plugins of networks that many tests attach to."""
-    both_families = {
-        "type": "host-local",
-        "dataDir": str(leases),
-        "ranges": [[{"subnet": "10.66.0.0/24"}], [{"subnet": "fd66::/64"}]],
-        "routes": [DEFAULT_ROUTE],
-    }
-    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+    both_families = host_local("10.66.0.0/24", "fd66::/64", dataDir=str(leases), routes=DEFAULT_ROUTE)
     return {
-        "pwademo": [
-            {"type": "bridge", "bridge": "pwademo0", "isGateway": True, "ipMasq": True, "ipam": both_families},
-            {**portmap, "snat": True},
-        ],
+        "pwademo": [main_bridge("pwademo0", ipMasq=True, ipam=both_families), {**PORTMAP, "snat": True}],
         "pwatwo": [bridge("pwatwo0", "10.67.0.0/24", capabilities={"ips": True})],
-        "pwamap": [bridge("pwamap0", "10.68.0.0/24", isGateway=True), portmap],
-        "pwasbr": [bridge("pwasbr0", "10.69.0.0/24", [DEFAULT_ROUTE], isGateway=True), {"type": "sbr"}],
+        "pwamap": [bridge("pwamap0", "10.68.0.0/24", isGateway=True), PORTMAP],
+        "pwasbr": [bridge("pwasbr0", "10.69.0.0/24", DEFAULT_ROUTE, isGateway=True), {"type": "sbr"}],
     }
 
 

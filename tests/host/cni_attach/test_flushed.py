@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, with_iptables
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP
 
 RACE = """\
 #!/bin/sh
@@ -88,7 +89,7 @@ def attachments(host, generation, bridge, write_network):
             name = f"pwa-flush{index}"
             plugins = [
                 bridge(name, f"10.80.{index}.0/24", isGateway=True, ipMasq=True),
-                {"type": "portmap", "capabilities": {"portMappings": True}},
+                PORTMAP,
                 {"type": "firewall"},
             ]
             if backend:

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.plugin_utils.definitions import Sources
 from ansible_collections.podwire.cni.plugins.plugin_utils.pods import PodEntries
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import conflist, definition
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
@@ -24,15 +25,7 @@ def definitions(bridge):
         "mgmt": bridge("pwamg0", "10.71.0.0/24"),
         "broken": {"type": "nosuch"},
     }
-    return [
-        {
-            "apiVersion": "k8s.cni.cncf.io/v1",
-            "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": name},
-            "spec": {"config": json.dumps({"cniVersion": "1.0.0", "name": f"pwa{name}", "plugins": [plugin]})},
-        }
-        for name, plugin in networks.items()
-    ]
+    return [definition(name, json.dumps(conflist(plugin, name=f"pwa{name}"))) for name, plugin in networks.items()]
 
 
 @pytest.fixture
@@ -78,8 +71,12 @@ def test_networks_of_a_pod(pod, web, files):
     (row,) = results.run["pods"]
     assert [one["ifname"] for one in results.check["pods"][0]["networks"]] == ["eth0", "net1", "mg0"]
     assert results.check["pods"][0]["network_status"] is None
-    assert [one["interface"] for one in row["network_status"]] == ["eth0", "net1", "mg0"]
     assert json.loads(row["annotations"]["k8s.v1.cni.cncf.io/network-status"]) == row["network_status"]
+    # As Multus tells it. Plugins before 1.5 do not tell the MTU.
+    told = [{name: one[name] for name in one.keys() - {"mac", "mtu"}} for one in row["network_status"]]
+    storage = {"name": "default/storage", "interface": "net1", "ips": ["10.70.0.2"], "dns": {}}
+    assert told[0]["interface"] == "eth0"
+    assert told[1:] == [storage, {"name": "default/mgmt", "interface": "mg0", "ips": ["10.71.0.2"], "dns": {}}]
     assert results.again["pods"] == [row]
     # Only what changes is touched.
     before = sh("ip -n pwa-web -oneline link show eth0; ip -n pwa-web -oneline link show net1")

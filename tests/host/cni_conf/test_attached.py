@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, network
 
 
 @pytest.fixture
@@ -56,7 +56,6 @@ def test_a_network_with_attachments_changes_by_force_only(host, change, refuse, 
 
 RANGE = {"type": "host-local", "subnet": "10.58.0.0/24"}
 BRIDGE = {"type": "bridge", "bridge": "att0", "ipam": RANGE}
-PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 # The chain of the attached container, the one that is wanted, and what the refusal names.
 MOVES = {
     "dataDir": ([BRIDGE], [{**BRIDGE, "ipam": {**RANGE, "dataDir": "/opt/leases"}}], "dataDir of host-local"),
@@ -123,7 +122,7 @@ def test_a_drop_in_moves_rules_and_interfaces_too(host, refuse, conf_dir, netns)
 
 
 IPAM = {"type": "host-local", "subnet": "10.64.0.0/24"}
-TWO_SUBNETS = {"type": "host-local", "ranges": [[{"subnet": "10.64.0.0/24"}], [{"subnet": "10.65.0.0/24"}]]}
+TWICE = {"type": "bridge", "bridge": "cert3", "isDefaultGateway": True, "ipam": {**IPAM, "routes": DEFAULT_ROUTE}}
 LIMITS = {"type": "bandwidth", "ingressRate": 8000000, "ingressBurst": 8000000}
 GIVEN, WRITTEN = "networks[0].conflist", "10-certain.conflist"
 CERTAIN = [
@@ -145,7 +144,7 @@ CERTAIN = [
         "bridge_two_subnets",
         WRITTEN,
         "/plugins/0/ipam/ranges/1/0",
-        [{"type": "bridge", "bridge": "cert1", "isGateway": True, "ipam": TWO_SUBNETS}],
+        [bridge("cert1", "10.64.0.0/24", "10.65.0.0/24")],
         "already has an IP address different from 10.65.0.1/24",
     ),
     (
@@ -155,20 +154,7 @@ CERTAIN = [
         [{"type": "bridge", "bridge": "cert2", "ipam": {**IPAM, "routes": [{"dst": "0.0.0.0/0", "gw": "10.9.0.1"}]}}],
         "network is unreachable",
     ),
-    (
-        "route_twice",
-        GIVEN,
-        "/plugins/0/ipam/routes/0",
-        [
-            {
-                "type": "bridge",
-                "bridge": "cert3",
-                "isDefaultGateway": True,
-                "ipam": {**IPAM, "routes": [{"dst": "0.0.0.0/0"}]},
-            }
-        ],
-        "file exists",
-    ),
+    ("route_twice", GIVEN, "/plugins/0/ipam/routes/0", [TWICE], "file exists"),
     (
         "schema",
         GIVEN,

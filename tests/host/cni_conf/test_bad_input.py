@@ -8,7 +8,7 @@ import re
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 # A module on the host would fail otherwise, since its interpreter is not there.
 NOWHERE = "/nonexistent/python"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 LEVELS = ["syntax", "schema", "directory"]
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 TUNING = {"type": "tuning", "sysctl": {"net.core.somaxconn": "500"}}
 MORE = {"type": "tuning", "sysctl": {"net.core.somaxconn": "900"}}

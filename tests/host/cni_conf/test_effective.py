@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 IPAM = {"type": "host-local", "subnet": "10.66.0.0/24"}
 WANTED = [

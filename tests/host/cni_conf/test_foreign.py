@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 PODS = '{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "loopback"}]}'
 

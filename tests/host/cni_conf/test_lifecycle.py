@@ -8,19 +8,10 @@ import re
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP, host_local, network
 
-APPS = network(
-    "apps",
-    {
-        "type": "bridge",
-        "bridge": "apps0",
-        "mtu": 1500,
-        "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.55.0.0/24"}]]},
-    },
-    {"type": "portmap", "capabilities": {"portMappings": True}},
-)
+APPS = network("apps", {"type": "bridge", "bridge": "apps0", "mtu": 1500, "ipam": host_local("10.55.0.0/24")}, PORTMAP)
 SINGLE = '{\n\t"cniVersion": "1.0.0",\n\t"name": "single",\n\t"type": "loopback"\n}\n'
 EDGE_WRITTEN = """\
 {

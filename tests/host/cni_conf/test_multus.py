@@ -7,11 +7,9 @@ import json
 
 from ansible_collections.podwire.cni.plugins.filter.networks import cni_multus
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.definitions import NetworkDefinition
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP, network
 
-PODS = network(
-    "pods", {"type": "bridge", "bridge": "pwmul0"}, {"type": "portmap", "capabilities": {"portMappings": True}}
-)
+PODS = network("pods", {"type": "bridge", "bridge": "pwmul0"}, PORTMAP)
 STORAGE = network("storage", {"type": "macvlan", "master": "eth1"})
 MULTUS = cni_multus([PODS, STORAGE])
 # The test has no binary of Multus.

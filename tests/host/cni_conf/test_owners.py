@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 ONLY = [network("only")]
 

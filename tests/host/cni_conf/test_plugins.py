@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 
 @pytest.mark.parametrize(("generation", "version", "common"), [("old", "1.1.0", "1.0.0"), ("new", "0.3.1", "1.1.0")])

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 
-IPAM = {"type": "host-local", "ranges": [[{"subnet": "10.98.0.0/24"}]]}
+IPAM = host_local("10.98.0.0/24")
 BRIDGE = {"type": "bridge", "bridge": "pwcapps0", "ipam": IPAM}
-APPS = {"name": "pwcapps", "conflist": {"cniVersion": "0.4.0", "plugins": [BRIDGE]}}
+APPS = network("pwcapps", BRIDGE, version="0.4.0")
 CONF_DIR = Path("/etc/cni/net.d")
 
 

@@ -9,78 +9,33 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, conflist, host_local
 
-DEFAULT = [{"dst": "0.0.0.0/0"}]
-PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 
+def routed(*subnets, **keys):
+    return host_local(*subnets, **{"routes": DEFAULT_ROUTE, **keys})
+
+
+BOTH_ROUTES = [*DEFAULT_ROUTE, {"dst": "::/0"}]
 NETWORKS = [
-    {
-        "cniVersion": "1.0.0",
-        "name": "pwgone",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "pwgone0",
-                "isGateway": True,
-                "ipMasq": True,
-                "ipam": {"type": "host-local", "subnet": "10.81.0.0/24", "routes": DEFAULT},
-            },
-            {**PORTMAP, "snat": True},
-            {"type": "firewall"},
-        ],
-    },
-    {
-        "cniVersion": "1.0.0",
-        "name": "pwgtwo",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "pwgtwo0",
-                "isGateway": True,
-                "ipam": {
-                    "type": "host-local",
-                    "ranges": [[{"subnet": "10.82.0.0/24"}], [{"subnet": "fd82::/64"}]],
-                    "routes": [*DEFAULT, {"dst": "::/0"}],
-                },
-            },
-            PORTMAP,
-        ],
-    },
-    {
-        "cniVersion": "1.0.0",
-        "name": "pwgthree",
-        "plugins": [
-            {
-                "type": "ptp",
-                "ipMasq": True,
-                "ipam": {"type": "host-local", "subnet": "10.83.0.0/24", "routes": DEFAULT},
-            },
-            PORTMAP,
-        ],
-    },
-    {
-        "cniVersion": "0.4.0",
-        "name": "pwgfour",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "pwgfour0",
-                "isGateway": True,
-                "ipMasq": True,
-                "ipam": {"type": "host-local", "subnet": "10.84.0.0/24", "routes": DEFAULT},
-            },
-            {"type": "tuning", "sysctl": {"net.core.somaxconn": "500"}},
-            PORTMAP,
-        ],
-    },
-    {
-        "cniVersion": "1.0.0",
-        "name": "pwgoff",
-        "disableGC": True,
-        "plugins": [{"type": "bridge", "bridge": "pwgoff0", "ipam": {"type": "host-local", "subnet": "10.85.0.0/24"}}],
-    },
+    conflist(
+        bridge("pwgone0", ipMasq=True, ipam=routed(subnet="10.81.0.0/24")),
+        {**PORTMAP, "snat": True},
+        {"type": "firewall"},
+        name="pwgone",
+    ),
+    conflist(bridge("pwgtwo0", ipam=routed("10.82.0.0/24", "fd82::/64", routes=BOTH_ROUTES)), PORTMAP, name="pwgtwo"),
+    conflist({"type": "ptp", "ipMasq": True, "ipam": routed(subnet="10.83.0.0/24")}, PORTMAP, name="pwgthree"),
+    conflist(
+        bridge("pwgfour0", ipMasq=True, ipam=routed(subnet="10.84.0.0/24")),
+        {"type": "tuning", "sysctl": {"net.core.somaxconn": "500"}},
+        PORTMAP,
+        version="0.4.0",
+        name="pwgfour",
+    ),
+    conflist(bridge("pwgoff0", "10.85.0.0/24", isGateway=False), name="pwgoff", disableGC=True),
     # Its plugin notes what GC tells it.
-    {"cniVersion": "1.1.0", "name": "pwgverb", "plugins": [{"type": "listens"}]},
+    conflist({"type": "listens"}, version="1.1.0", name="pwgverb"),
 ]
 
 # What cni_gc collects. Left out are counters, and veths, because the kernel ends those of the dead in the background.

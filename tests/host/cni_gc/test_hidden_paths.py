@@ -12,14 +12,11 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP, bridge
 
 IPAM = {"type": "host-local", "subnet": "10.89.0.0/24"}
 CHAINS = {
-    "bridge": [
-        {"type": "bridge", "bridge": "pwghide0", "isGateway": True, "ipMasq": True, "ipam": IPAM},
-        {"type": "portmap", "capabilities": {"portMappings": True}},
-        {"type": "firewall"},
-    ],
+    "bridge": [bridge("pwghide0", ipMasq=True, ipam=IPAM), PORTMAP, {"type": "firewall"}],
     "macvlan": [{"type": "macvlan", "master": "pwgpar0", "ipam": IPAM}],
     "host-device": [{"type": "host-device", "device": "pwgpar0", "ipam": IPAM}],
 }

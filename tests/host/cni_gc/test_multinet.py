@@ -12,13 +12,9 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cache
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, delete_netns, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import bridge, conflist
 
 STATE = Path("/var/lib/cni")
-
-
-def bridge(name, subnet):
-    ipam = {"type": "host-local", "subnet": subnet}
-    return {"cniVersion": "1.0.0", "name": name, "plugins": [{"type": "bridge", "bridge": name, "ipam": ipam}]}
 
 
 @pytest.fixture
@@ -28,16 +24,14 @@ def pods(gc, work, request):
     bundle.write(bundle.bundle(str(COLLECTION / "plugins" / "module_utils" / "_plugins" / "multinet.py")), str(plugin))
     folder = Path("/etc/cni/multinet/net.d")
     folder.mkdir(parents=True)
-    (folder / "10-pwgnet.conflist").write_text(json.dumps(bridge("pwgnet", "10.87.0.0/24")))
+    (folder / "10-pwgnet.conflist").write_text(json.dumps(conflist(bridge("pwgnet", "10.87.0.0/24"), name="pwgnet")))
     stuck = work / "fake" / "stuck"
     stuck.write_text('#!/bin/bash\n[ "$CNI_COMMAND" != ADD ] || { echo $$ >"$0.group"; exec sleep 1000; }\n')
     stuck.chmod(0o755)
-    late = {"cniVersion": "1.0.0", "name": "pwglate", "plugins": [{"type": "stuck"}]}
-    (folder / "20-pwglate.conflist").write_text(json.dumps(late))
-    conf = {"type": "podwire-multinet", "delegates": [bridge("pwgpods", "10.86.0.0/24")]}
-    conf.update(getattr(request, "param", {}))
-    outer = {"cniVersion": "1.0.0", "name": "pwgouter", "plugins": [conf]}
-    (work / "net.d" / "00-outer.conflist").write_text(json.dumps(outer))
+    (folder / "20-pwglate.conflist").write_text(json.dumps(conflist({"type": "stuck"}, name="pwglate")))
+    pods = conflist(bridge("pwgpods", "10.86.0.0/24"), name="pwgpods")
+    conf = {"type": "podwire-multinet", "delegates": [pods], **getattr(request, "param", {})}
+    (work / "net.d" / "00-outer.conflist").write_text(json.dumps(conflist(conf, name="pwgouter")))
 
     def start(name, annotation):
         sh(f"ip netns add {name}")

@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.api import CNIConfig, RuntimeConf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.host import networks
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 FIREWALL = {"type": "firewall", "backend": "iptables", "ingressPolicy": "same-bridge"}
@@ -28,15 +29,13 @@ class World:
     def network(self, name, bridge, subnets, portmap, *more, spoof=False):
         """Return a network of bridge and portmap."""
         native = {"ipMasqBackend": "nftables"} if self.backend == "nftables" else {}
-        ipam = {"type": "host-local", "ranges": [[{"subnet": subnet}] for subnet in subnets]}
-        main = {"type": "bridge", "bridge": bridge, "isGateway": True, "ipMasq": True, "ipam": ipam, **native}
+        main = networks.bridge(bridge, *subnets, ipMasq=True, **native)
         if spoof:
             main["macspoofchk"] = True
-        mapper = {"type": "portmap", "capabilities": {"portMappings": True}, **portmap}
+        mapper = {**networks.PORTMAP, **portmap}
         if self.backend == "nftables":
             mapper["backend"] = "nftables"
-        text = json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": [main, mapper, *more]})
-        return network_conf_from_bytes(text.encode())
+        return network_conf_from_bytes(json.dumps(networks.conflist(main, mapper, *more, name=name)).encode())
 
 
 class Container:

@@ -13,21 +13,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP, bridge, conflist
 
-NETWORK = {
-    "cniVersion": "0.4.0",
-    "name": "pwgshared",
-    "plugins": [
-        {
-            "type": "bridge",
-            "bridge": "pwgshared0",
-            "isGateway": True,
-            "ipMasq": True,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.99.0.0/24"}]]},
-        },
-        {"type": "portmap", "capabilities": {"portMappings": True}},
-    ],
-}
+NETWORK = conflist(bridge("pwgshared0", "10.99.0.0/24", ipMasq=True), PORTMAP, version="0.4.0", name="pwgshared")
 LEASES = Path("/var/lib/cni/networks/pwgshared")
 
 # All that belongs to anybody, and whether every address answers.

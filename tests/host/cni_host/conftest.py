@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import NETWORK_STATE, Change, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, conflist, host_local
 
 BIN_DIR = Path("/opt/cni/bin")
 CONF_DIR = Path("/etc/cni/net.d")
@@ -63,13 +64,10 @@ def empty():
 
 def network(name, number, **more):
     """Return an entry of the section networks: a bridge with host-local, its gateway, masquerading and portmap."""
-    ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.{number}.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
-    bridge = {"type": "bridge", "bridge": f"{name}0", "isGateway": True, "ipMasq": True, "forceAddress": True}
-    bridge["ipam"] = ipam
-    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
-    conflist = {"cniVersion": "1.0.0", "name": name, "plugins": [bridge, portmap]}
+    ipam = host_local(f"10.{number}.0.0/24", routes=DEFAULT_ROUTE)
+    chain = conflist(bridge(f"{name}0", ipMasq=True, forceAddress=True, ipam=ipam), PORTMAP, name=name)
     # As it is rendered.
-    return {"name": name, "content": json.dumps(conflist, indent=2) + "\n", **more}
+    return {"name": name, "content": json.dumps(chain, indent=2) + "\n", **more}
 
 
 @pytest.fixture

@@ -7,15 +7,13 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils.settings import Settings
 from ansible_collections.podwire.cni.tests.host.cni_host.conftest import CONF_DIR, brief
+from ansible_collections.podwire.cni.tests.host.networks import network
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 MULTUS_DIR = CONF_DIR.parent / "multus" / "net.d"
 NETWORKS = [
-    {"name": name, "priority": priority, "conflist": {"cniVersion": "1.0.0", "plugins": [plugin]}}
-    for name, priority, plugin in (
-        ("pods", 20, {"type": "bridge", "bridge": "multus0"}),
-        ("storage", 30, {"type": "bridge", "bridge": "multus1"}),
-    )
+    network("pods", {"type": "bridge", "bridge": "multus0"}, priority=20),
+    network("storage", {"type": "bridge", "bridge": "multus1"}, priority=30),
 ]
 GONE = {"name": "multus-cni-network", "state": "absent"}
 WITHIN = {"settings": {"capabilities": {"ips": True}}}

@@ -10,18 +10,13 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.cni_host.conftest import brief, network
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import definition
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 
 
 def manifest(name, number):
-    config = json.loads(network(name, number)["content"])
-    return {
-        "apiVersion": "k8s.cni.cncf.io/v1",
-        "kind": "NetworkAttachmentDefinition",
-        "metadata": {"name": name},
-        "spec": {"config": json.dumps(config)},
-    }
+    return definition(name, json.dumps(json.loads(network(name, number)["content"])))
 
 
 @pytest.fixture

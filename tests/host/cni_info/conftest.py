@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, host_local, network
 
 PLUGINS = ["bridge", "host-local", "loopback", "portmap", "tuning"]
 NAMESPACES = ["pwi-web", "pwi-other", "pwi-gone"]
@@ -136,28 +137,12 @@ def _links_are_up():
 @pytest.fixture(scope="module")
 def networks(site):
     """The networks that this collection writes."""
-    pwi = {
-        "type": "bridge",
-        "bridge": "pwi0",
-        "isGateway": True,
-        "ipam": {
-            "type": "host-local",
-            "dataDir": str(site.lease_dir),
-            "subnet": "10.76.0.0/24",
-            "routes": [{"dst": "0.0.0.0/0"}],
-        },
-    }
-    ptp = {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.77.0.0/24"}}
-    edit = {"type": "bridge", "bridge": "pwiedit0", "ipam": {"type": "host-local", "subnet": "10.78.0.0/24"}}
-    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+    ipam = host_local(dataDir=str(site.lease_dir), subnet="10.76.0.0/24", routes=DEFAULT_ROUTE)
+    edit = {"type": "bridge", "bridge": "pwiedit0", "ipam": host_local(subnet="10.78.0.0/24")}
     return [
-        {"name": "pwi", "conflist": {"cniVersion": "1.0.0", "plugins": [pwi, portmap]}},
-        {"name": "pwiptp", "conflist": {"cniVersion": "0.4.0", "plugins": [ptp]}},
-        {
-            "name": "pwiedit",
-            "priority": 20,
-            "conflist": {"cniVersion": "1.0.0", "plugins": [edit, {"type": "tuning", "mtu": 1400}]},
-        },
+        network("pwi", bridge("pwi0", ipam=ipam), PORTMAP),
+        network("pwiptp", {"type": "ptp", "ipam": host_local(subnet="10.77.0.0/24")}, version="0.4.0"),
+        network("pwiedit", edit, {"type": "tuning", "mtu": 1400}, priority=20),
     ]
 
 

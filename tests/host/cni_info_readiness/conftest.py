@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import cri_status
+from ansible_collections.podwire.cni.tests.host.cni_info_readiness import broken
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import broken
 
 
 @pytest.fixture(scope="module")

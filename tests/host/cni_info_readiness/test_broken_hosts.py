@@ -8,9 +8,9 @@ import shutil
 import signal
 from pathlib import Path
 
-import broken
 import pytest
 
+from ansible_collections.podwire.cni.tests.host.cni_info_readiness import broken
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 # Beginning with the second one: the first would be the network of a host that has no other. containerd 2.1, which is
@@ -22,8 +22,8 @@ CASES = [
     for newer in ((None, "forky") if fault in broken.REPORTED else (None,))
 ]
 # This one does not write to the directory, which would make containerd look.
-CASES[-1] = (broken.written_from_elsewhere, broken.broken_unused_plugin, "old", None)
-NAMES = [f"{fault.__name__}-{generation}-{newer or 'bookworm'}" for fault, _herring, generation, newer in CASES]
+CASES[-1] = (broken.WRITTEN_FROM_ELSEWHERE, broken.UNUSED_PLUGIN, "old", None)
+NAMES = [f"{fault.name}-{generation}-{newer or 'bookworm'}" for fault, _herring, generation, newer in CASES]
 
 
 def same(node, codes):
@@ -44,9 +44,9 @@ def test_a_sound_host_is_ready(node):
     assert found.row["status"][0]["state"] == "unknown"
 
 
-@pytest.mark.parametrize("herring", broken.HERRINGS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("herring", broken.HERRINGS, ids=str)
 def test_a_red_herring_alone_is_no_fault(node, herring):
-    herring()
+    herring.make(node)
     assert same(node, []).row["ready"] is True
 
 
@@ -55,16 +55,17 @@ def test_a_red_herring_alone_is_no_fault(node, herring):
 )
 @pytest.mark.usefixtures("generation")
 def test_the_fault_is_named_and_nothing_else(node, fault, herring):
-    fault(node)
-    herring()
-    found = same(node, [fault.__doc__])
+    fault.make(node)
+    herring.make(node)
+    found = same(node, [fault.code])
     assert found.row["ready"] is False
     [error] = found.errors
     assert error == found.obstacles[0]
     for key in ("message", "evidence", "remedy"):
         assert error[key], key
         assert "herring" not in error[key]
-    broken.follow(fault, error)
+    said = f"{error['message']} {error['evidence']}"
+    assert [word for word in fault.words if word not in said] == [], said
 
 
 # What is done to an installed plugin, and the code of the error.
@@ -200,7 +201,7 @@ def test_confirmed_is_the_same_truth(node):
 def test_a_declared_network_that_no_runtime_uses_is_tried_as_well(node):
     missing = {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.nothing": "1"}}
     conflist = {"cniVersion": "1.0.0", "plugins": [broken.bridge(), missing]}
-    broken.unused_network()
+    broken.UNUSED_NETWORK.make(node)
     written = node.host.run("cni_conf", networks=[{"name": "spoilt", "conflist": conflist}])
     assert written["confirmed"] is True
     assert [text for text in written["warnings"] if "ADD of the network 'spoilt' fails in a copy of this host" in text]

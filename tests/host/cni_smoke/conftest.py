@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge
 
 # What a smoke test must leave as it is. Plugins never remove some chains that all containers share.
 STATE = r"""
@@ -95,16 +96,8 @@ def networks(host, write, host_local):
     """Five networks that work."""
     # Addresses of both families, rules in the firewall.
     ranges = [[{"subnet": "10.46.0.0/24"}], [{"subnet": "fd46::/64"}]]
-    ipam = host_local(ranges=ranges, routes=[{"dst": "0.0.0.0/0"}])
-    write(
-        10,
-        "pwsboth",
-        [
-            {"type": "bridge", "bridge": "pwsboth0", "isGateway": True, "ipMasq": True, "ipam": ipam},
-            {"type": "portmap", "capabilities": {"portMappings": True}},
-            {"type": "firewall"},
-        ],
-    )
+    ipam = host_local(ranges=ranges, routes=DEFAULT_ROUTE)
+    write(10, "pwsboth", [bridge("pwsboth0", ipMasq=True, ipam=ipam), PORTMAP, {"type": "firewall"}])
     write(10, "pwsptp", [{"type": "ptp", "ipMasq": True, "ipam": host_local(subnet="10.47.0.0/24")}])
     write(10, "pwsmac", [{"type": "macvlan", "master": "pwslower", "ipam": host_local(subnet="10.48.0.0/24")}])
     # Without CHECK, and nobody has ever been attached to it.

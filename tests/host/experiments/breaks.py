@@ -12,6 +12,7 @@ from typing import Callable, Iterator, NamedTuple
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import unshare
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, host_local
 
 UPLINK, WORLD, BRIDGE, NETWORK = "pwxup0", "pwxworld", "pwxbr0", "pwxnet"
 BIN_DIR = Path("/run/home/pwx-bin")
@@ -19,20 +20,10 @@ STORE = Path("/run/home/pwx-leases")
 # What a container talks to, beside the gateway of the bridge.
 INTERNET = {"IPv4": "203.0.113.9", "IPv6": "2001:db8:9::9"}
 HOST = {"IPv4": "192.0.2.7", "IPv6": "2001:db8::7"}
+ROUTES = [*DEFAULT_ROUTE, {"dst": "::/0"}]
 CHAIN = [
-    {
-        "type": "bridge",
-        "bridge": BRIDGE,
-        "isGateway": True,
-        "ipMasq": True,
-        "ipam": {
-            "type": "host-local",
-            "dataDir": str(STORE),
-            "ranges": [[{"subnet": "10.88.7.0/24"}], [{"subnet": "fd00:88:7::/64"}]],
-            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
-        },
-    },
-    {"type": "portmap", "capabilities": {"portMappings": True}},
+    bridge(BRIDGE, ipMasq=True, ipam=host_local("10.88.7.0/24", "fd00:88:7::/64", dataDir=str(STORE), routes=ROUTES)),
+    PORTMAP,
     {"type": "firewall"},
     {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}},
 ]

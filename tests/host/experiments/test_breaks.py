@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import zlib
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
+from ansible_collections.podwire.cni.tests.host.experiments.breaks import BIN_DIR, NETWORK, breaks, on_a_new_host
+from ansible_collections.podwire.cni.tests.host.experiments.truth import what_happens
 from ansible_collections.podwire.cni.tests.tools.sample import number
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from breaks import BIN_DIR, NETWORK, breaks, on_a_new_host
-from truth import what_happens
 
 ALL = breaks()
 # Each run of the gate takes the same ones, spread over all kinds.

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,11 +11,16 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Network
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.readiness import shown_by
+from ansible_collections.podwire.cni.tests.host.experiments.breaks import (
+    BIN_DIR,
+    BRIDGE,
+    CHAIN,
+    NETWORK,
+    UPLINK,
+    WORLD,
+    on_a_new_host,
+)
 from ansible_collections.podwire.cni.tests.host.host import needs, sh
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from breaks import BIN_DIR, BRIDGE, CHAIN, NETWORK, UPLINK, WORLD, on_a_new_host
 
 IPV4 = [{**CHAIN[0], "ipam": {**CHAIN[0]["ipam"], "ranges": [[{"subnet": "10.88.7.0/24"}]]}}]
 UNMASQUERADED = [{key: value for key, value in IPV4[0].items() if key != "ipMasq"}]

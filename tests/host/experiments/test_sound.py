@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experiment import Subject, try_networks
+from ansible_collections.podwire.cni.tests.host.experiments.breaks import BIN_DIR, STORE, UPLINK, WORLD, on_a_new_host
+from ansible_collections.podwire.cni.tests.host.experiments.truth import what_happens
 from ansible_collections.podwire.cni.tests.host.host import needs
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from breaks import BIN_DIR, STORE, UPLINK, WORLD, on_a_new_host
-from truth import what_happens
 
 DEFAULT4, DEFAULT6 = [{"dst": "0.0.0.0/0"}], [{"dst": "::/0"}]
 LEASES = {"type": "host-local", "dataDir": str(STORE)}

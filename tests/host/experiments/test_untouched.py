@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import shlex
@@ -23,12 +22,16 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials.experimen
     forget_others,
     try_networks,
 )
+from ansible_collections.podwire.cni.tests.host.experiments.breaks import (
+    BIN_DIR,
+    CHAIN,
+    NETWORK,
+    UPLINK,
+    make_host,
+    remove_host,
+)
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 from ansible_collections.podwire.cni.tests.tools.sample import number
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from breaks import BIN_DIR, CHAIN, NETWORK, UPLINK, make_host, remove_host
 
 PICTURE = """
 ip -oneline link | cut -d: -f2; ip -oneline address show scope global; ip route; ip -6 route show proto static; ip rule

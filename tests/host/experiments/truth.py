@@ -9,11 +9,10 @@ import subprocess
 import sys
 import uuid
 
-from breaks import BIN_DIR, HOST, INTERNET, NETWORK, WORLD
-
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.api import CNIConfig, RuntimeConf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
+from ansible_collections.podwire.cni.tests.host.experiments.breaks import BIN_DIR, HOST, INTERNET, NETWORK, WORLD
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 _PORT, _PUBLISHED, _WEB = 8080, 61998, 443

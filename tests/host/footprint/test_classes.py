@@ -23,6 +23,7 @@ from ansible_collections.podwire.cni.tests.host.footprint.site import (
     path_of,
 )
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import bridge, conflist, host_local
 from ansible_collections.podwire.cni.tests.tools import sample
 
 FIRST, COUNT = sample.number("FIRST_EFFECT", 1, 1), sample.number("EFFECTS", 60, 6)
@@ -55,9 +56,8 @@ class Effects:
         self.site, self.rng, self.log = site, rng, []
         self.a, self.b, self.c = (site.add_container(name) for name in "abc")
         self.c.wanted["network"] = SECOND
-        ipam = {"type": "host-local", "dataDir": str(site.leases), "ranges": [[{"subnet": "10.89.0.0/16"}]]}
-        bridge = {"type": "bridge", "bridge": "pwf9", "isDefaultGateway": True, "ipMasq": True, "ipam": ipam}
-        self.second = {"cniVersion": "1.0.0", "name": SECOND, "plugins": [bridge]}
+        ipam = host_local("10.89.0.0/16", dataDir=str(site.leases))
+        self.second = conflist(bridge("pwf9", isDefaultGateway=True, ipMasq=True, ipam=ipam), name=SECOND)
         site.write_network(self.second)
         site.attach()
         sh(ROUTER)

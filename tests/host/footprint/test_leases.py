@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
 from ansible_collections.podwire.cni.tests.host.footprint.site import give, links
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local
 
 
 class Leased:
@@ -62,7 +63,7 @@ def test_a_lease_of_another_interface_of_the_container(attached, ifname):
     """The container has one of them, with an address of its own."""
     site = attached("bridge")
     conflist = site.chain.conflist(site.leases)
-    ipam = {"type": "host-local", "dataDir": str(site.leases), "ranges": [[{"subnet": "10.89.0.0/16"}]]}
+    ipam = host_local("10.89.0.0/16", dataDir=str(site.leases))
     site.write_network({**conflist, "name": "pwf-second", "plugins": [{"type": "ptp", "ipam": ipam}]})
     site.run(attachments=[{**site.containers[0].wanted, "network": "pwf-second", "ifname": "net1"}])
     leased = Leased(site)

@@ -22,17 +22,13 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils import libcni
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.tests.host.networks import PORTMAP, bridge, conflist, definition
 from ansible_collections.podwire.cni.tests.tools import sample
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 CAPABILITY = "io.kubernetes.cri.pod-annotations"
 ARGS = [("IgnoreUnknown", "1"), ("K8S_POD_NAMESPACE", "default"), ("K8S_POD_NAME", "web")]
 BOTH = '[{"name": "storage"}, {"name": "second", "default-route": ["10.50.0.1"]}]'
-
-
-def bridge(name, *subnets, **more):
-    ipam = {"type": "host-local", "ranges": [[{"subnet": subnet}] for subnet in subnets]}
-    return {"type": "bridge", "bridge": name, "isGateway": True, "isDefaultGateway": True, "ipam": ipam, **more}
 
 
 class Host:
@@ -45,8 +41,8 @@ class Host:
         bundle.write(bundle.bundle(str(source)), str(self.bin / "podwire-multinet"))
         self.cni = libcni.CNIConfig([str(self.bin)], str(work / "cache"), timeout=120)
         self.version = version
-        cluster = {"cniVersion": version, "name": "cluster", "plugins": [bridge("mbr0", "10.20.0.0/24", "fd20::/64")]}
-        cluster["plugins"].append({"type": "portmap", "capabilities": {"portMappings": True}})
+        first = bridge("mbr0", "10.20.0.0/24", "fd20::/64", isDefaultGateway=True)
+        cluster = conflist(first, PORTMAP, version=version, name="cluster")
         plugin = {
             "type": "podwire-multinet",
             "capabilities": {CAPABILITY: True, "portMappings": True},
@@ -57,13 +53,12 @@ class Host:
         nads.mkdir(parents=True)
         ipam = {"type": "host-local", "ranges": [[{"subnet": "10.30.0.0/24", "rangeStart": "10.30.0.10"}]]}
         macvlan = {"cniVersion": version, "type": "macvlan", "master": "par0", "ipam": ipam}
-        second = {"cniVersion": version, "plugins": [bridge("mbr1", "10.50.0.0/24", "fd50::/64")]}
+        second = conflist(bridge("mbr1", "10.50.0.0/24", "fd50::/64", isDefaultGateway=True), version=version)
         for name, network in {"storage": macvlan, "second": second}.items():
-            nad = {"kind": "NetworkAttachmentDefinition", "metadata": {"name": name}, "spec": {"config": network}}
-            (nads / f"{name}.json").write_text(json.dumps(nad))
+            (nads / f"{name}.json").write_text(json.dumps(definition(name, network)))
 
     def loaded(self, plugin):
-        conf = {"cniVersion": self.version, "name": "pods", "plugins": [plugin]}
+        conf = conflist(plugin, version=self.version, name="pods")
         return libcni.network_conf_from_bytes(json.dumps(conf).encode())
 
     def attachment(self, annotation="", name="c1", netns="/run/netns/pod1", **capabilities):
@@ -211,8 +206,7 @@ def test_the_namespace_goes_before_del(host):
 
 def test_the_last_network_fails(host):
     config = {"cniVersion": host.version, "type": "macvlan", "master": "par0", "mode": "odd"}
-    nad = {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "late"}, "spec": {"config": config}}
-    Path("/etc/cni/multinet/nads/default/late.json").write_text(json.dumps(nad))
+    Path("/etc/cni/multinet/nads/default/late.json").write_text(json.dumps(definition("late", config)))
     text = 'error adding container to network "late": .*unknown macvlan mode: "odd"'
     with pytest.raises(libcni.PluginError, match=text) as caught:
         host.add("storage,second,late")

@@ -11,17 +11,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 from ansible_collections.podwire.cni.tests.host.other_users.user import User
 
 CURL = "/usr/bin/curl"
 MADE = Path("/etc/podwire-made")
-APPS = {
-    "name": "pwuapps",
-    "conflist": {
-        "cniVersion": "0.4.0",
-        "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.94.0.0/24"}]]}}],
-    },
-}
+APPS = network("pwuapps", {"type": "ptp", "ipam": host_local("10.94.0.0/24")}, version="0.4.0")
 ATTACHMENT = {"network": "pwuapps", "container_id": "pwu", "netns": "/run/netns/pwu"}
 # Their owners would write these files again.
 OWNED = '{"cniVersion": "0.3.1", "name": "calico", "plugins": [{"type": "calico"}]}'

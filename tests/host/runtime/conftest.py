@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 
 CONFIGURATIONS = [Path("/etc", name) for name in ("containerd", "crio", "nomad.d", "containers")]
-PODS = {
-    "type": "bridge",
-    "bridge": "pwrpods0",
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.97.0.0/24"}]]},
-}
+BRIDGE = {"type": "bridge", "bridge": "pwrpods0", "ipam": host_local("10.97.0.0/24")}
+PODS = network("pwrpods", BRIDGE, version="0.4.0")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def bins(generations):
 @pytest.fixture(scope="module")
 def host(host, nets, bins):
     host = host.with_defaults(conf_dir=str(nets), bin_dirs=[str(bins)])
-    host.run("cni_conf", networks=[{"name": "pwrpods", "conflist": {"cniVersion": "0.4.0", "plugins": [PODS]}}])
+    host.run("cni_conf", networks=[PODS])
     yield host
     shutil.rmtree("/var/lib/podwire", ignore_errors=True)
 

@@ -9,24 +9,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import bridge, network
 
 pytestmark = pytest.mark.usefixtures("crio")
 
 CRIO = Path("/etc/crio")
-NETWORK = {
-    "name": "pwrunused",
-    "conflist": {
-        "cniVersion": "0.4.0",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "pwrunused0",
-                "isGateway": True,
-                "ipam": {"type": "host-local", "subnet": "10.96.8.0/24"},
-            }
-        ],
-    },
-}
+NETWORK = network("pwrunused", bridge("pwrunused0", "10.96.8.0/24"), version="0.4.0")
 PLUGINS = ["bridge", "host-local"]
 
 

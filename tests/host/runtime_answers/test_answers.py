@@ -11,18 +11,13 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import host_local, network
 
 SOCKET = Path("/run/podwire-answers.sock")
 PORT = 4747
 # Nomad reads its directory every few seconds; the stand-in does at once.
 AT_ONCE = {"_host.runtimes.nomad:Nomad.settles": 0.0}
-APPS = {
-    "name": "pwaapps",
-    "conflist": {
-        "cniVersion": "0.4.0",
-        "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.96.0.0/24"}]]}}],
-    },
-}
+APPS = network("pwaapps", {"type": "ptp", "ipam": host_local("10.96.0.0/24")}, version="0.4.0")
 # crio is a copy of bash here, which runs the program that its first argument names.
 STATUS = """#!/bin/bash
 echo "status $*" >>FOLDER/asked

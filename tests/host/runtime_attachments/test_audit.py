@@ -11,24 +11,17 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.footprint.site import Echo, abort, links
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, PORTMAP, bridge, conflist, host_local
 
-NETWORK = {
-    "cniVersion": "0.4.0",
-    "name": "pwaudit",
-    "plugins": [
-        {
-            "type": "bridge",
-            "bridge": "pwaudit0",
-            "isGateway": True,
-            "ipMasq": True,
-            "hairpinMode": True,
-            "ipam": {"type": "host-local", "routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "10.98.0.0/24"}]]},
-        },
-        {"type": "portmap", "capabilities": {"portMappings": True}},
-        {"type": "firewall", "backend": "iptables"},
-        {"type": "tuning"},
-    ],
-}
+IPAM = host_local("10.98.0.0/24", routes=DEFAULT_ROUTE)
+NETWORK = conflist(
+    bridge("pwaudit0", ipMasq=True, hairpinMode=True, ipam=IPAM),
+    PORTMAP,
+    {"type": "firewall", "backend": "iptables"},
+    {"type": "tuning"},
+    version="0.4.0",
+    name="pwaudit",
+)
 RESULTS = Path("/var/lib/cni/results")
 LEASES = Path("/var/lib/cni/networks/pwaudit")
 

@@ -9,19 +9,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.networks import bridge, conflist
 
-NETWORK = {
-    "cniVersion": "0.4.0",
-    "name": "pwstopped",
-    "plugins": [
-        {
-            "type": "bridge",
-            "bridge": "pwstopped0",
-            "isGateway": True,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.98.4.0/29"}]]},
-        }
-    ],
-}
+NETWORK = conflist(bridge("pwstopped0", "10.98.4.0/29"), version="0.4.0", name="pwstopped")
 LEASES = Path("/var/lib/cni/networks/pwstopped")
 
 # What a loss of power leaves: neither processes nor links, and nothing in /run and /dev/shm.

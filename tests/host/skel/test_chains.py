@@ -11,14 +11,10 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils import libcni
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.tests.host.networks import DEFAULT_ROUTE, bridge, conflist, host_local
 
 EXAMPLES = COLLECTION / "examples" / "plugins"
-BRIDGE = {
-    "type": "bridge",
-    "bridge": "pwskel0",
-    "isGateway": True,
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.87.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]},
-}
+BRIDGE = bridge("pwskel0", ipam=host_local("10.87.0.0/24", routes=DEFAULT_ROUTE))
 HOOK = """#!/bin/sh
 echo "$CNI_COMMAND $CNI_CONTAINERID $(cat)" >> /run/pwskel-hooks
 """
@@ -56,7 +52,7 @@ class World:
             {"type": "podwire-hooks", "add": [{"command": [str(hook)]}], "delete": [{"command": [str(hook)]}]},
             {"type": "podwire-debug", "file": str(self.log)},
         ]
-        conf = {"cniVersion": version, "name": "pwskel", "plugins": plugins}
+        conf = conflist(*plugins, version=version, name="pwskel")
         self.net = libcni.network_conf_from_bytes(json.dumps(conf).encode())
         self.version = version
 

@@ -10,25 +10,19 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.tests.host.networks import bridge, conflist
 
 EXAMPLES = COLLECTION / "examples" / "plugins"
 LOG = Path("/run/pwskrun/debug.log")
 HOOK = Path("/opt/cni/hook")
-NETWORK = {
-    "cniVersion": "0.4.0",
-    "name": "pwskrun",
-    "plugins": [
-        {
-            "type": "bridge",
-            "bridge": "pwskrun0",
-            "isGateway": True,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.86.0.0/24"}]]},
-        },
-        {"type": "podwire-route", "addroutes": [{"dst": "10.85.0.0/16", "gw": "10.86.0.1"}]},
-        {"type": "podwire-hooks", "add": [{"command": [str(HOOK)]}], "delete": [{"command": [str(HOOK)]}]},
-        {"type": "podwire-debug", "file": str(LOG)},
-    ],
-}
+NETWORK = conflist(
+    bridge("pwskrun0", "10.86.0.0/24"),
+    {"type": "podwire-route", "addroutes": [{"dst": "10.85.0.0/16", "gw": "10.86.0.1"}]},
+    {"type": "podwire-hooks", "add": [{"command": [str(HOOK)]}], "delete": [{"command": [str(HOOK)]}]},
+    {"type": "podwire-debug", "file": str(LOG)},
+    version="0.4.0",
+    name="pwskrun",
+)
 
 
 @pytest.fixture(scope="module")

@@ -65,54 +65,25 @@ class Bed:
             shutil.copy(f"{self.new}/{name}", BIN_DIR)
 
 
-def sound(bed):
-    """a sound host"""
-    bed.write(bridge())
-
-
 def newest_version(bed):
-    """a list at 1.1.0"""
     bed.newer("bridge", "host-local")
     bed.write(bridge(), version="1.1.0")
 
 
-def text_for_a_flag(bed):
-    """`disableCheck: "true"` as text"""
-    bed.write(bridge(), disableCheck="true")
-
-
 def broken_drop_in(bed):
-    """a broken drop-in"""
     os.mkdir(f"{bed.conf_dir}/ready")
     with open(f"{bed.conf_dir}/ready/10-more.conf", "w") as stream:
         stream.write("{")
     bed.write(bridge())
 
 
-def no_loopback(_bed):
-    """no `loopback`"""
-    os.unlink(f"{BIN_DIR}/loopback")
-
-
 def failing_status(bed):
-    """a plugin whose STATUS fails"""
     bed.newer("bridge", "host-local")
     shutil.copy("/bin/bash", f"{BIN_DIR}/unready")
     bed.write(bridge(), {"type": "unready"}, version="1.1.0")
 
 
-def no_plugin(_bed):
-    """no `host-local`"""
-    os.unlink(f"{BIN_DIR}/host-local")
-
-
-def not_executable(_bed):
-    """`bridge` is not executable"""
-    os.chmod(f"{BIN_DIR}/bridge", 0o644)
-
-
 def full_pool(bed):
-    """a full pool"""
     bed.write(bridge(bridge="pwr-full", ipam={"type": "host-local", "subnet": "10.99.0.0/29"}))
     os.makedirs(LEASES)
     for number in range(2, 7):
@@ -120,18 +91,19 @@ def full_pool(bed):
             stream.write("dead\r\neth0")
 
 
-def no_addresses(bed):
-    """`ipam: {}`"""
-    bed.write(bridge(ipam={}))
-
-
-def blank_in_the_name(bed):
-    """a blank in the name"""
-    bed.write(bridge(), name="my pods")
-
-
-HOSTS = [sound, newest_version, text_for_a_flag, broken_drop_in, no_loopback, failing_status, no_plugin]
-HOSTS += [not_executable, full_pool, no_addresses, blank_in_the_name]
+HOSTS = {
+    "a sound host": lambda bed: bed.write(bridge()),
+    "a list at 1.1.0": newest_version,
+    '`disableCheck: "true"` as text': lambda bed: bed.write(bridge(), disableCheck="true"),
+    "a broken drop-in": broken_drop_in,
+    "no `loopback`": lambda _bed: os.unlink(f"{BIN_DIR}/loopback"),
+    "a plugin whose STATUS fails": failing_status,
+    "no `host-local`": lambda _bed: os.unlink(f"{BIN_DIR}/host-local"),
+    "`bridge` is not executable": lambda _bed: os.chmod(f"{BIN_DIR}/bridge", 0o644),
+    "a full pool": full_pool,
+    "`ipam: {}`": lambda bed: bed.write(bridge(ipam={})),
+    "a blank in the name": lambda bed: bed.write(bridge(), name="my pods"),
+}
 
 
 def _explain(containerd, bed, handler):
@@ -178,16 +150,16 @@ def run(containerds, conf_dir, state, old, new):
     bed, rows, wrong = Bed(conf_dir, old, new), [], []
     for containerd in containerds:
         containerd.import_image(state + "/image.tar")
-    for host in HOSTS:
+    for title, change in HOSTS.items():
         for containerd in containerds:
             bed.clear()
-            host(bed)
+            change(bed)
             row, codes = _settled(containerd, bed)
             said = start_pod(containerd, state)
             reported = row["reported"]
             ready = reported and reported["ready"]
             answer = ("yes" if ready else "no", "fails" if said else "works", str(row["ready"]).lower())
-            rows.append((host.__doc__, containerd.version, *answer, ", ".join(f"`{code}`" for code in codes) or "-"))
+            rows.append((title, containerd.version, *answer, ", ".join(f"`{code}`" for code in codes) or "-"))
             # A node whose STATUS fails is not ready, although containerd starts pods.
             expected = not said and bool(ready)
             if row["ready"] != expected or bool(codes) == expected or len(codes) > 1:

@@ -9,13 +9,9 @@ What is not run still names playbooks, variables and commands that exist. tests/
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
 import tutorial
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -12,14 +12,10 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
 import codes as table
+import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"

@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import json
 import posixpath
-import sys
-from pathlib import Path
-
-import jsonschema
-import pytest
-import yaml
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import generate
+import jsonschema
+import pytest
 import schemas
+import yaml
 
 ROOT = generate.ROOT
 GENERATED = generate.generated()

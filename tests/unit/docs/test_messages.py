@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
-from pathlib import Path
 
+import codes
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import CheckedNetworks
 from ansible_collections.podwire.cni.tests.unit.plugins.plugin_utils._conf.test_source import BAD
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
-import codes
 
 # Stands where line and column must lead to; it is not in the text that is checked.
 HERE = "\u2023"

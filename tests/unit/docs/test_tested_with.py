@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import fresh
 

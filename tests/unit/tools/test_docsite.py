@@ -3,14 +3,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
 import docsite
+import pytest
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import fresh
 import machine
+import pytest
 from fresh import Outcome
 
 ALL = ("bookworm", "trixie", "forky")

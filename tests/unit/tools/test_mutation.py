@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
 import mutation
+import pytest
 
 # The tool is for who writes tests, and takes its time.
 pytestmark = pytest.mark.full

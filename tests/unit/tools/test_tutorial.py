@@ -3,13 +3,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
-
 import tutorial
 from tutorial import missing
 

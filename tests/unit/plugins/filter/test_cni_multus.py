@@ -88,13 +88,6 @@ def test_what_cannot_be_made(networks, options, words):
         cni_multus(networks, **options)
 
 
-def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
-    with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
-        cni_multus([PODS])
-    assert cni_multus([PODS], validate=["syntax"])
-
-
 def test_the_example_of_the_documentation_is_made():
     with open(module.__file__[: -len("networks.py")] + "cni_multus.yml", encoding="utf-8") as stream:
         (task,) = yaml.safe_load(yaml.safe_load(stream)["EXAMPLES"])

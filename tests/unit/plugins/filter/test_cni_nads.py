@@ -207,10 +207,3 @@ def test_strict_turns_warnings_into_errors():
 def test_misuse_is_an_error_of_the_filter(value, options):
     with pytest.raises(AnsibleFilterError, match="cni_nads"):
         cni_nads(value, **options)
-
-
-def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
-    with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
-        cni_nads(manifest())
-    assert cni_nads(manifest(), validate=["syntax"])

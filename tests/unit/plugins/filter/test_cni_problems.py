@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible.errors import AnsibleFilterError
 
@@ -9,6 +11,12 @@ from ansible_collections.podwire.cni.plugins.filter import networks as module
 
 cni_problems = module.FilterModule().filters()["cni_problems"]
 GOOD = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge", "mtu": 1500}]}
+MANIFEST = {
+    "apiVersion": "k8s.cni.cncf.io/v1",
+    "kind": "NetworkAttachmentDefinition",
+    "metadata": {"name": "a"},
+    "spec": {"config": json.dumps(GOOD)},
+}
 
 
 def test_a_mapping_and_a_text_are_validated():
@@ -44,8 +52,13 @@ def test_misuse_is_an_error_of_the_filter(value, options):
         cni_problems(value, **options)
 
 
-def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cni_problems", GOOD), ("cni_nads", MANIFEST), ("cni_multus", [{"name": "a", "conflist": GOOD}])],
+)
+def test_a_missing_library_is_named_with_the_remedy(monkeypatch, name, value):
     monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
+    checked = module.FilterModule().filters()[name]
     with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
-        cni_problems(GOOD)
-    assert cni_problems(GOOD, validate=["syntax"]) == []
+        checked(value)
+    assert bool(checked(value, validate=["syntax"])) == (name != "cni_problems")

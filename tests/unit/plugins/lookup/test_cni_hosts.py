@@ -20,13 +20,17 @@ def _mismatch(monkeypatch):
     monkeypatch.setattr(manager.C, "HOST_PATTERN_MISMATCH", "warning")
 
 
+def looked_up(variables, **options):
+    loader = DataLoader()
+    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=variables))
+    return plugin.run([], variables, **options)
+
+
 def hosts(groups=None, **variables):
     given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
     default = given.pop("default", None)
     given["groups"] = GROUPS if groups is None else groups
-    loader = DataLoader()
-    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
-    (pattern,) = plugin.run([], given, why="trying changes hosts", **({"default": default} if default else {}))
+    (pattern,) = looked_up(given, why="trying changes hosts", **({"default": default} if default else {}))
     return pattern
 
 
@@ -100,10 +104,7 @@ def test_a_playbook_can_be_shown_without_hosts(monkeypatch, option):
 
 
 def rollout(**variables):
-    given = {"groups": GROUPS, "cni_hosts": "web", **variables}
-    loader = DataLoader()
-    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
-    return plugin.run([], given, canaries=True)
+    return looked_up({"groups": GROUPS, "cni_hosts": "web", **variables}, canaries=True)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,5 @@ RESULTS = {
     ],
 )
 def test_later_plays_have_only_the_hosts_that_they_need(results, options, found):
-    loader = DataLoader()
-    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
     variables = {"groups": GROUPS, "hostvars": {host: {"result": result} for host, result in results.items()}}
-    assert plugin.run([], variables, default="all", **options) == found
+    assert looked_up(variables, default="all", **options) == found

@@ -21,10 +21,11 @@ def lint_files(tmp_path, capsys, monkeypatch):
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(content, indent=1) if isinstance(content, dict) else content)
+            text = json.dumps(content, indent=1) if isinstance(content, dict) else content
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
         run.status = lint.main([*options, *files])
-        out = capsys.readouterr().out
-        run.texts = out.splitlines()
+        run.out, run.err = capsys.readouterr()
+        run.texts = run.out.splitlines()
         found = [LINE.fullmatch(line) for line in run.texts]
         return [
             (match["file"], int(match["line"] or 0), int(match["column"] or 0), match["level"], match["code"])

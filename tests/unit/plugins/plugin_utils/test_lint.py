@@ -32,21 +32,14 @@ spec:
 
 
 @pytest.fixture
-def run(tmp_path, capsys, monkeypatch):
+def run(lint_files):
     """Return a function that writes files, lints them, and returns status, output and errors."""
-    monkeypatch.chdir(tmp_path)
 
-    def lint_files(files, *options):
-        for name, content in files.items():
-            path = Path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(content, indent=1) if isinstance(content, dict) else content
-            path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        status = lint.main([*options, *files])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
+    def written(files, *options):
+        lint_files(files, *options)
+        return lint_files.status, lint_files.out, lint_files.err
 
-    return lint_files
+    return written
 
 
 def test_a_good_conflist_is_silent(run):

@@ -22,20 +22,18 @@ BAD_NAMES = ["-a", ".a", "_a", "..", "../x", "a/b", "a b", "a\n", "\na", "a\0", 
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_bad_container_ids(name):
+@pytest.mark.parametrize(
+    ("check", "code", "text"),
+    [
+        (validate.validate_container_id, 4, "invalid characters in containerID"),
+        (validate.validate_network_name, 7, "invalid characters found in network name"),
+    ],
+)
+def test_bad_names(check, code, text, name):
     with pytest.raises(ValidationError) as caught:
-        validate.validate_container_id(name)
-    assert (caught.value.code, caught.value.msg) == (4, "invalid characters in containerID")
-    assert caught.value.details == name
+        check(name)
+    assert (caught.value.code, caught.value.msg, caught.value.details) == (code, text, name)
     assert isinstance(caught.value, PluginError)
-
-
-@pytest.mark.parametrize("name", BAD_NAMES)
-def test_bad_network_names(name):
-    with pytest.raises(ValidationError) as caught:
-        validate.validate_network_name(name)
-    assert (caught.value.code, caught.value.msg) == (7, "invalid characters found in network name")
-    assert caught.value.details == name
 
 
 def test_missing_names():

@@ -10,6 +10,7 @@ LOCAL = {"type": "host-local", "subnet": "10.1.0.0/24"}
 KUBERNETES = {"kubeconfig": "/etc/cni/net.d/kubeconfig", "k8s_api_root": "https://10.96.0.1:443"}
 CALICO = {"type": "calico", "ipam": LOCAL}
 OVN = {"type": "ovn-k8s-cni-overlay", "topology": "localnet", "netAttachDefName": "tenant/blue"}
+BOND = {"type": "bond", "mode": "balance-xor", "miimon": "100", "links": [{"name": "net1"}, {"name": "net2"}]}
 
 VALID = [
     {"type": "flannel"},
@@ -213,6 +214,9 @@ VALID = [
         "links": [{"name": "net1"}, {"name": "net2"}],
         "ipam": LOCAL,
     },
+    {**BOND, "mode": "balance-tlb", "allSlavesActive": 1},
+    {**BOND, "mode": "balance-tlb", "tlbDynamicLb": 1},
+    {**BOND, "mode": "802.3ad", "lacpRate": "fast"},
     {
         "type": "route-override",
         "flushroutes": True,
@@ -236,7 +240,6 @@ def test_what_installers_write_passes(problems, plugin):
 
 DELEGATES = "/delegates/0"
 MAC = "02:7b:64:49:b1:40"
-BOND = {"type": "bond", "mode": "balance-xor", "miimon": "100", "links": [{"name": "net1"}, {"name": "net2"}]}
 INVALID = [
     ({"type": "flannel", "delegate": {"name": "x"}}, "/delegate", "refuses one; remove it"),
     ({"type": "flannel", "delegate": {"ipam": LOCAL}}, "/delegate", "move it beside delegate"),
@@ -311,6 +314,7 @@ INVALID = [
     ({**BOND, "links": [{"name": "net1"}]}, "/links", "2"),
     ({**BOND, "mtu": 60}, "/mtu", "68 or more"),
     ({**BOND, "failOverMac": 3}, "/failOverMac", "2"),
+    ({**BOND, "mode": "802.3ad", "lacpRate": "often"}, "/lacpRate", "fast"),
     ({"type": "route-override", "addroutes": [{"gw": "10.1.0.1"}]}, "/addroutes/0", "dst is missing"),
     ({"type": "route-override", "args": {"cni": {"skipcheck": "true"}}}, "/args/cni/skipcheck", "write true"),
     ({"type": "ib-sriov", "link_state": "up"}, "/link_state", 'one of "auto", "enable", "disable"'),
