@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import files
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes, Directory
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with, raising
 
 CNI_EXTENSIONS = (".conf", ".conflist", ".json")
 MINE = Attributes(0o640, os.getuid(), os.getgid())
@@ -94,10 +95,7 @@ def test_other_errors_than_missing_support_are_reported(directory, monkeypatch):
 def test_a_failed_rename_leaves_the_old_file_and_no_temporary_one(directory, monkeypatch):
     files.write(directory, "a.conflist", b"old", MINE)
 
-    def fail(*arguments, **keywords):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, "rename", fail)
+    monkeypatch.setattr(os, "rename", raising(OSError(errno.EIO, "Input/output error")))
     with pytest.raises(HostError, match="Input/output error"):
         files.write(directory, "a.conflist", b"new", MINE)
     assert os.listdir(directory.path) == ["a.conflist"]
@@ -115,18 +113,16 @@ def test_a_link_is_replaced_and_its_target_left_alone(directory, tmp_path):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "a\0b", "x" * 201])
 def test_names_that_leave_the_directory_are_refused(directory, name):
-    with pytest.raises(HostError) as caught:
+    with fails_with("bad_file_name"):
         files.write(directory, name, b"", MINE)
-    assert caught.value.code == "bad_file_name"
     assert os.listdir(directory.path) == []
 
 
 def test_a_directory_that_is_a_link_is_refused_with_its_target(tmp_path):
     (tmp_path / "real").mkdir()
     os.symlink("real", str(tmp_path / "link"))
-    with pytest.raises(HostError) as caught:
+    with fails_with("path_is_link") as caught:
         Directory(str(tmp_path / "link"))
-    assert caught.value.code == "path_is_link"
     assert str(tmp_path / "real") in caught.value.msg
 
 
@@ -153,16 +149,16 @@ def test_only_our_temporary_names_are_swept(directory):
     assert sorted(os.listdir(directory.path)) == [".b.tmp", "10-a.conflist"]
 
 
-def test_an_existing_directory_keeps_its_mode(tmp_path):
+def test_an_existing_directory_keeps_its_mode_and_a_new_one_is_made_with_its_parents(tmp_path):
     (tmp_path / "net.d").mkdir(mode=0o700)
     files.make_directory(str(tmp_path / "net.d"), 0o755)
     assert stat.S_IMODE(os.stat(str(tmp_path / "net.d")).st_mode) == 0o700
     old = os.umask(0o077)
     try:
-        files.make_directory(str(tmp_path / "new"), 0o755)
+        files.make_directory(str(tmp_path / "new" / "deeper"), 0o751)
     finally:
         os.umask(old)
-    assert stat.S_IMODE(os.stat(str(tmp_path / "new")).st_mode) == 0o755
+    assert stat.S_IMODE(os.stat(str(tmp_path / "new" / "deeper")).st_mode) == 0o751
 
 
 def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
@@ -204,16 +200,14 @@ def test_modes(mode, expected):
     "mode", [644, "0o644", "u=rw", "4755", "0377", "0888", 0o377, 0o1000, -1, True, None, "", "0644\n"]
 )
 def test_modes_that_are_refused(mode):
-    with pytest.raises(HostError, match="is refused; write three octal digits") as caught:
+    with fails_with("bad_mode", "is refused; write three octal digits"):
         files.read_attributes(mode, "0", "0")
-    assert caught.value.code == "bad_mode"
 
 
 @pytest.mark.parametrize(("mode", "instead"), [("0664", "0644"), ("0722", "0700"), (0o777, "0755")])
 def test_modes_that_let_others_than_root_decide_what_root_runs_are_refused(mode, instead):
-    with pytest.raises(HostError, match=f"use '{instead}'") as caught:
+    with fails_with("unsafe_permissions", f"use '{instead}'"):
         files.read_attributes(mode, "0", "0")
-    assert caught.value.code == "unsafe_permissions"
 
 
 def test_owners(monkeypatch):
@@ -230,9 +224,8 @@ def test_owners(monkeypatch):
             files.check_group(attributes)
         assert (caught.value.code, caught.value.may_pass) == ("bad_group", True)
     for owner in ("alice", "7", "bob", "\u0660"):
-        with pytest.raises(HostError, match=f"^owner: '{owner}' is refused.*'group' and 'mode'") as caught:
+        with fails_with("unsafe_permissions", f"^owner: '{owner}' is refused.*'group' and 'mode'"):
             files.read_attributes("0600", owner, "0")
-        assert caught.value.code == "unsafe_permissions"
 
 
 class Selinux(ModuleType):
@@ -265,10 +258,7 @@ def test_the_label_of_the_final_path(directory, monkeypatch, selinux, label):
 
 
 def test_a_file_system_without_nameless_files_may_say_so_late(directory, monkeypatch):
-    def refuse(*_arguments, **_keywords):
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
-
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", raising(OSError(errno.EXDEV, "Invalid cross-device link")))
     files.write(directory, "10-a.conflist", b"one", MINE)
     assert Path(directory.path, "10-a.conflist").read_bytes() == b"one"
     assert os.listdir(directory.path) == ["10-a.conflist"]
@@ -276,15 +266,11 @@ def test_a_file_system_without_nameless_files_may_say_so_late(directory, monkeyp
 
 @pytest.mark.parametrize("nameless", [True, False])
 def test_a_full_disk_leaves_nothing(directory, monkeypatch, nameless):
-    def full(fd):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     if not nameless:
         refuse_nameless(monkeypatch, errno.EOPNOTSUPP)
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(HostError, match=r"cannot write .*/10-a.conflist: No space left on device") as caught:
+    monkeypatch.setattr(os, "fsync", raising(OSError(errno.ENOSPC, "No space left on device")))
+    with fails_with("write_failed", r"cannot write .*/10-a.conflist: No space left on device"):
         files.write(directory, "10-a.conflist", b"one", MINE)
-    assert caught.value.code == "write_failed"
     assert os.listdir(directory.path) == []
 
 
@@ -298,9 +284,8 @@ def test_a_write_in_parts(directory, monkeypatch):
 def test_a_staged_file_that_cannot_be_published(directory):
     staged = files.stage(directory, "plugin", io.BytesIO(b"x"), MINE)
     os.unlink(staged.path)
-    with pytest.raises(HostError, match=r"cannot rename .* to plugin: No such file") as caught:
+    with fails_with("write_failed", r"cannot rename .* to plugin: No such file"):
         staged.publish()
-    assert caught.value.code == "write_failed"
     staged.discard()
 
 
@@ -321,23 +306,12 @@ def test_a_source_that_cannot_be_read(directory):
 
 
 def test_a_directory_that_cannot_be_opened_or_made(tmp_path):
-    with pytest.raises(HostError, match=r"cannot open the directory .*: No such file") as caught:
+    with fails_with("no_directory", r"cannot open the directory .*: No such file"):
         Directory(str(tmp_path / "none"))
-    assert caught.value.code == "no_directory"
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "net.d", tmp_path / "file" / "a" / "b"):
-        with pytest.raises(HostError, match="cannot create the directory") as caught:
+        with fails_with("no_directory", "cannot create the directory"):
             files.make_directory(str(path), 0o755)
-        assert caught.value.code == "no_directory"
-
-
-def test_a_directory_is_made_with_its_parents(tmp_path):
-    before = os.umask(0o077)
-    try:
-        files.make_directory(str(tmp_path / "a" / "b"), 0o751)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(os.stat(tmp_path / "a" / "b").st_mode) == 0o751
 
 
 def test_removing_twice_is_fine(directory):

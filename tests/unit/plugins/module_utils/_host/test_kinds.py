@@ -103,7 +103,7 @@ def test_rules_and_bridges_are_read_as_go_reads_them(monkeypatch):
     assert made_by(portmap, {"portMappings": [{}]}) == ["portmap"]
     # The names of capabilities are keys of a map, whose case counts.
     assert made_by({"type": "portmap", "capabilities": {"PortMappings": True}}, {"portMappings": [{}]}) == []
-    assert bridges_of([("n", SPELLED), ("m", {"TYPE": "bridge"})]) == {"b9": "n", "cni0": "m"}
+    assert bridges_of([("n", SPELLED), ("m", {"TYPE": "bridge"}), ("o", {"type": "ptp"})]) == {"b9": "n", "cni0": "m"}
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)
     assert tools.missing_tool([{"Type": "firewall", "Backend": "firewalld"}], {}, []) == ("firewall", "firewalld")
     assert tools.missing_tool([{"TYPE": "portmap", "RuntimeConfig": {"PortMappings": [1]}}], {}, [])[0] == "portmap"

@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import kernel
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with, raising
 
 WORLD = """
 link add br0 address 0a:00:00:00:00:01 type bridge
@@ -130,9 +130,8 @@ def test_an_interface_that_cannot_be_removed(world):
         (index,) = (link.index for link in netlink.links().values() if link.name == "lo")
         netlink.delete_link(index, "lo")
 
-    with pytest.raises(HostError, match="cannot remove the interface lo: ") as caught:
+    with fails_with("link_not_removed", "cannot remove the interface lo: "):
         world(work)
-    assert caught.value.code == "link_not_removed"
 
 
 # ---- answers of the kernel
@@ -181,9 +180,8 @@ def answers(monkeypatch):
 
 
 def unreadable(match):
-    with pytest.raises(HostError, match=match) as caught:
+    with fails_with("kernel_unreadable", match) as caught:
         netlink._dump(1, 2000, b"")
-    assert caught.value.code == "kernel_unreadable"
     return caught.value
 
 
@@ -222,10 +220,7 @@ def test_a_kernel_that_does_not_answer(answers):
 
 
 def test_no_socket(monkeypatch):
-    def refuse(*arguments):
-        raise OSError(97, "Address family not supported by protocol")
-
-    monkeypatch.setattr(netlink.socket, "socket", refuse)
+    monkeypatch.setattr(netlink.socket, "socket", raising(OSError(97, "Address family not supported by protocol")))
     unreadable("cannot open a netlink socket: Address family not supported")
 
 

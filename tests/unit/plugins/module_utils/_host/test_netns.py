@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import kernel
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with, raising
 
 OWN = "/proc/self/ns/net"
 
@@ -42,21 +43,14 @@ def test_what_is_no_namespace_has_no_identity_and_is_not_opened(tmp_path, monkey
 
 
 def test_a_namespace_of_another_kind_is_none(monkeypatch):
-    def invalid(fd):
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(netns, "setns", invalid)
+    monkeypatch.setattr(netns, "setns", raising(OSError(22, "Invalid argument")))
     assert netns.inspect_path("/proc/self/ns/mnt", "lo").identity is None
 
 
 def test_not_being_allowed_is_said(monkeypatch):
-    def forbidden(fd):
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(netns, "setns", forbidden)
-    with pytest.raises(HostError) as caught:
+    monkeypatch.setattr(netns, "setns", raising(OSError(1, "Operation not permitted")))
+    with fails_with("netns_unusable") as caught:
         netns.inspect_path(OWN, "lo")
-    assert caught.value.code == "netns_unusable"
     assert OWN in caught.value.msg
 
 
@@ -98,11 +92,8 @@ def test_what_is_done_apart_leaves_no_thread_and_hands_over_what_came_of_it():
 
 @pytest.mark.parametrize("kind", [HostError, KeyboardInterrupt])
 def test_what_fails_apart_fails_here(kind):
-    def work():
-        raise kind("so")
-
     with pytest.raises(kind, match="so"):
-        netns.apart(work)
+        netns.apart(raising(kind("so")))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
@@ -184,9 +175,8 @@ def test_a_namespace_that_is_kept_open_stays_the_same_whatever_its_path_leads_to
         move(path, target)
         assert not kept.at_its_path
         assert netns.visit([kept], here) == {path: inode}
-        with pytest.raises(HostError, match=f"cannot do it: {path} ") as caught:
+        with fails_with("netns_replaced", f"cannot do it: {path} "):
             kept.require("cannot do it")
-        assert caught.value.code == "netns_replaced"
     # It is not opened again by its path.
     assert netns.visit([kept, netns.Netns(path, seen.identity)], here) == {}
     with netns.Netns(path, seen.identity) as gone:
@@ -202,11 +192,8 @@ def test_a_namespace_with_the_inode_of_a_dead_one_is_another(containers):
 
 
 def test_too_many_open_files_do_not_make_a_namespace_look_gone(containers, monkeypatch):
-    def fail(*_arguments):
-        raise OSError(24, "Too many open files")
-
     with monkeypatch.context() as full:
-        full.setattr(os, "open", fail)
+        full.setattr(os, "open", raising(OSError(24, "Too many open files")))
         with pytest.raises(HostError, match="Too many open files") as caught:
             netns.inspect_path(containers[0], "lo")
     assert caught.value.code == "netns_unusable"
@@ -255,12 +242,3 @@ def test_the_identity_has_all_that_tells_namespaces_apart():
     assert set(found) == {"boot_id", "dev", "inode", "cookie", "processes"}
     assert (found["boot_id"], found["dev"], found["inode"]) == ("boot", status.st_dev, status.st_ino)
     assert found["processes"] == netns.pid_namespace()
-
-
-def test_paths_of_names():
-    assert netns.netns_path("web", "netns") == "/run/netns/web"
-    assert netns.netns_path("/proc/1/ns/net", "netns") == "/proc/1/ns/net"
-    for value, code in (("a/b", "path_not_absolute"), ("/a/../b", "path_not_clean"), ("-a", "bad_netns")):
-        with pytest.raises(HostError, match=r"^netns: ") as caught:
-            netns.netns_path(value, "netns")
-        assert caught.value.code == code

@@ -27,6 +27,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries import plugin_host
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks import conf_host
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import want
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with, raising
 
 # ---- cni_plugins
 
@@ -138,9 +139,8 @@ def test_a_plugin_that_cni_plugins_puts_back_is_missing_and_not_broken(installed
 def test_a_plugin_of_ours_that_was_removed_is_not_put_back(installed):
     folder, manifest = installed
     manifest.binaries[str(folder / "ours")]["gone"] = True
-    with pytest.raises(HostError) as caught:
+    with fails_with("not_elf"):
         Binaries([str(folder)], HostView(manifest)).ask("ours")
-    assert caught.value.code == "not_elf"
 
 
 # ---- cni_conf
@@ -299,22 +299,17 @@ def test_a_check_that_cannot_run_is_one_problem_among_the_others(attach_host, mo
     # What has lost something needs no CHECK.
     (lost,) = [path for path in attach_host.addresses if path.endswith("/db")]
     del attach_host.addresses[lost]
-    original = attach_host.exec_plugin
-
-    def failing(path, stdin, env, timeout=None):
-        if path.endswith("ipam"):
-            raise HostError("ipam is not an ELF file and is not executed", code="not_elf")
-        return original(path, stdin, env, timeout)
-
-    attach_host.exec_plugin = failing
+    error = HostError("ipam is not an ELF file and is not executed", code="not_elf")
+    attach_host.fail_if(lambda _verb, path, _conf, _env: path.endswith("ipam"), error)
     plan = attach_host.check(*entries, on_drift="repair")
     assert actions(plan) == ["failed", "repaired"]
     assert plan.outcomes[0].error["code"] == "not_elf"
 
-    def missing(self, config):
-        raise HostError("ipam is not what cni_plugins installed", code="missing_plugin")
-
-    monkeypatch.setattr(attach_request.Networks, "test_plugins", missing)
+    monkeypatch.setattr(
+        attach_request.Networks,
+        "test_plugins",
+        raising(HostError("ipam is not what cni_plugins installed", code="missing_plugin")),
+    )
     plan = attach_host.check(*entries, on_drift="repair")
     assert actions(plan) == ["none", "repaired"]
     assert "missing_plugin" in codes(plan)

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.plan import (
     each_of,
     workers_of,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def step(name, log, item=None, lane="", fails=False, step_class=SAFE):
@@ -181,9 +182,8 @@ def test_a_plan_of_allowed_classes_is_whole():
 def test_the_number_of_workers(monkeypatch):
     assert [workers_of(number) for number in (1, 2, 99)] == [1, 2, 99]
     for number in (0, -1):
-        with pytest.raises(HostError, match="parallel must be at least 1") as caught:
+        with fails_with("bad_parallel", "parallel must be at least 1"):
             workers_of(number)
-        assert caught.value.code == "bad_parallel"
     for processors, workers in ((1, 2), (2, 3), (3, 4), (64, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid, number=processors: set(range(number)), raising=False)
         assert workers_of() == workers

@@ -11,7 +11,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.problems import 
     WARNING,
     Finding,
     error_of,
-    errors_of,
     strict,
     summary,
 )
@@ -27,11 +26,6 @@ def test_a_row():
         "column": None,
         "message": "text",
     }
-
-
-def test_only_errors_prevent_a_run():
-    error = Finding(ERROR, "a", "x")
-    assert errors_of([Finding(WARNING, "b", "x"), error, Finding(INFO, "c", "x")]) == [error]
 
 
 def test_strict_makes_warnings_errors():

@@ -90,6 +90,12 @@ def test_neither_its_first_argument_nor_a_link_nor_a_thread_makes_a_program_anot
         renamed.kill()
 
 
+def open_to_users(path):
+    for folder in (path, *list(path.parents)[:-1]):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+
+
 def as_user(uid, gid=None):
     """Return a function that makes a process a user's, for preexec_fn; Popen has `user` since Python 3.9."""
     return lambda: (os.setgid(uid if gid is None else gid), os.setuid(uid))
@@ -106,9 +112,7 @@ def as_user(uid, gid=None):
 )
 def test_a_process_that_a_user_has_started_is_not_roots(run, program, tmp_path, mode, become, others):
     program.chmod(mode)
-    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
-        if not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(0o755)
+    open_to_users(tmp_path)
     pid = run(program, "600", preexec_fn=become)
     with open(f"/proc/{pid}/status") as stream:
         line = next(line for line in stream if line.startswith("Uid:")).split()[1:]
@@ -118,9 +122,7 @@ def test_a_process_that_a_user_has_started_is_not_roots(run, program, tmp_path, 
 
 @pytest.mark.parametrize("uid", [0, SOMEBODY])
 def test_root_of_another_user_namespace_is_not_root(run, program, tmp_path, uid):
-    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
-        if not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(0o755)
+    open_to_users(tmp_path)
     run("unshare", "--user", "--map-root-user", program, "600", exe=program, preexec_fn=as_user(uid))
     assert processes(NAME) == []
     assert processes(NAME, seeing="/") == []
@@ -285,9 +287,7 @@ def test_an_applet_is_an_interpreter_only_if_it_was_called_as_one(run, script, t
 @pytest.mark.parametrize("namespaces", [(), ("--user", "--map-root-user")])
 def test_only_arguments_of_roots_processes_are_read(run, program, tmp_path, monkeypatch, namespaces):
     """A user can make a read of his arguments block, where his file system serves their pages."""
-    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
-        if not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(0o755)
+    open_to_users(tmp_path)
     enter = ["unshare", *namespaces] if namespaces else []
     pid = run(*enter, program, "600", exe=program, preexec_fn=as_user(SOMEBODY))
     run(program, "600")

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import (
     scrub,
     secrets_of,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 SECRETS = """
 password dbPassword PGPASSWORD passwd pass smtp_pass pwd psk wpa-psk passphrase secret clientSecret secret_id token
@@ -240,6 +241,5 @@ def test_a_file_name_is_one_component(name):
 
 def test_the_longest_file_name():
     assert file_name("ä" * 100, "x") == "ä" * 100
-    with pytest.raises(HostError, match="is longer than 200 bytes") as caught:
+    with fails_with("bad_file_name", "is longer than 200 bytes"):
         file_name("ä" * 100 + "x", "x")
-    assert caught.value.code == "bad_file_name"

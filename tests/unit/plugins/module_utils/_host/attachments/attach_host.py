@@ -11,6 +11,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.outc
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.planner import AttachPlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
@@ -145,6 +146,17 @@ class Host(Executor):
 
         self.exec_plugin = exec_plugin
 
+    def fail_if(self, condition, error):
+        """Let plugins fail with *error* where *condition* holds for verb, path, configuration and environment."""
+        original = self.exec_plugin
+
+        def exec_plugin(path, stdin, env, timeout=None):
+            if condition(env["CNI_COMMAND"], path, json.loads(stdin), env):
+                raise error
+            return original(path, stdin, env, timeout)
+
+        self.exec_plugin = exec_plugin
+
     def verbs(self, verb):
         """Return the plugins that were run with *verb*."""
         return [plugin for command, plugin, *_rest in self.calls if command == verb]
@@ -177,6 +189,30 @@ class Host(Executor):
     def records(self):
         folder = os.path.join(self.cache_dir, "podwire")
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+class Firewall:
+    """The sets of rules of a host, and which were removed; ``errors`` are the names of those that stay, and why."""
+
+    def __init__(self, monkeypatch, *sets):
+        self.sets = list(sets)
+        self.problems = []
+        self.errors = {}
+        self.removed = []
+        self.readings = 0
+        monkeypatch.setattr(owners, "read_rules", self.read)
+        monkeypatch.setattr(change, "drop_rules", self.drop)
+
+    def read(self):
+        self.readings += 1
+        found = owners.FoundRules()
+        found.sets += self.sets
+        found.problems += self.problems
+        return found
+
+    def drop(self, sets):
+        self.removed += [one.name for one in sets]
+        return [(one, self.errors.get(one.name)) for one in sets]
 
 
 def web(**changed):

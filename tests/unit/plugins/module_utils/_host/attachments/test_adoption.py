@@ -23,6 +23,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
     kinds,
     web,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 
 def entry(attach_host):
@@ -170,11 +171,8 @@ def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_
     class Killed(BaseException):
         pass
 
-    def killed(path, stdin, env, timeout=None):
-        raise Killed
-
     attach_host.namespace("web", links=("lo", "eth0"))
-    original, attach_host.exec_plugin = attach_host.exec_plugin, killed
+    original, attach_host.exec_plugin = attach_host.exec_plugin, raising(Killed)
     with pytest.raises(Killed):
         attach_host.run(web(), force=True)
     attach_host.exec_plugin = original

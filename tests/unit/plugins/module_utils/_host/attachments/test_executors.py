@@ -12,6 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import DeadNetnsExecutor, empty_netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.executor import SafeExecutor
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 
 @pytest.fixture
@@ -53,10 +54,7 @@ def test_if_that_fails_too_the_first_failure_counts(calls, monkeypatch):
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
-    def impossible(ifname):
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(verbs, "empty_netns", impossible)
+    monkeypatch.setattr(verbs, "empty_netns", raising(OSError(1, "Operation not permitted")))
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
@@ -85,9 +83,6 @@ def test_its_only_interface_has_the_name_of_the_container_s():
 
 
 def test_a_namespace_that_cannot_be_made(monkeypatch):
-    def refuse():
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(verbs, "unshare", refuse)
+    monkeypatch.setattr(verbs, "unshare", raising(OSError(1, "Operation not permitted")))
     with pytest.raises(OSError, match="Operation not permitted"):
         empty_netns("eth0").__enter__()

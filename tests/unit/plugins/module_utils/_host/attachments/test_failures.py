@@ -24,6 +24,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
     kinds,
     web,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 # ---- failures
 
@@ -127,14 +128,8 @@ def test_a_failed_del_ends_the_repair_of_the_same_attachment_only(attach_host):
     attach_host.namespace("db", inode=2)
     attach_host.run(web(), web(container_id="db", netns="db"))
     attach_host.network(plugins=[MAIN])
-    original = attach_host.exec_plugin
-
-    def failing(path, stdin, env, timeout=None):
-        if env["CNI_COMMAND"] == "DEL" and env["CNI_CONTAINERID"] == "web":
-            raise PluginError(999, "busy", plugin="main")
-        return original(path, stdin, env, timeout)
-
-    attach_host.exec_plugin = failing
+    busy = PluginError(999, "busy", plugin="main")
+    attach_host.fail_if(lambda verb, _path, _conf, env: (verb, env["CNI_CONTAINERID"]) == ("DEL", "web"), busy)
     plan = attach_host.run(web(), web(container_id="db", netns="db"))
     assert actions(plan) == ["failed", "repaired"]
     assert [step.state for step in plan.steps] == ["failed", "done"]
@@ -148,21 +143,19 @@ BAD_PORTS = {"portMappings": [{"hostPort": "9001", "containerPort": "80", "proto
 
 def wedge(attach_host, monkeypatch, state):
     """Record capability arguments that no plugin can parse, as an older release did; the plugin refuses them."""
-    original = attach_host.exec_plugin
 
-    def picky(path, stdin, env, timeout=None):
-        if json.loads(stdin).get("runtimeConfig", {}).get("portMappings") == BAD_PORTS["portMappings"]:
-            raise PluginError(999, "cannot unmarshal string into int", plugin="meta")
-        return original(path, stdin, env, timeout)
+    def refuse():
+        error = PluginError(999, "cannot unmarshal string into int", plugin="meta")
+        attach_host.fail_if(lambda _verb, _path, conf, _env: conf.get("runtimeConfig") == BAD_PORTS, error)
 
     with monkeypatch.context() as before:
         before.setattr(capability_args, "check_capability_args", lambda arguments, where: None)
         before.setattr(capability_args, "sound", dict)
         if state == "attached":
             attach_host.run(web(capability_args=BAD_PORTS))
-            attach_host.exec_plugin = picky
+            refuse()
         else:
-            attach_host.exec_plugin = picky
+            refuse()
             assert attach_host.run(web(capability_args=BAD_PORTS)).outcomes[0].error["code"] == "cleanup_failed"
 
 
@@ -272,7 +265,7 @@ def test_host_netns_that_came_since_the_plan_is_refused_before_anything_runs(att
     path = "/proc/1/ns/net"
     attach_host.own.add(path)
     attach_host.namespaces[path] = attach_host.namespaces["/run/netns/web"]
-    with pytest.raises(HostError) as caught:
+    with fails_with("host_netns"):
         Verbs([attach_host.bin_dir], attach_host.cache_dir, 5, executor=attach_host).add(
             Attached(
                 Key("demo", "web", "eth0"),
@@ -284,7 +277,6 @@ def test_host_netns_that_came_since_the_plan_is_refused_before_anything_runs(att
             ),
             True,
         )
-    assert caught.value.code == "host_netns"
     assert attach_host.calls == []
 
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given as hypothesis_given, settings, strateg
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.store import ATTACHED, AttachmentStore
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.test_store import (
@@ -23,6 +22,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
     put,
     record_of,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
@@ -153,9 +153,8 @@ def test_a_link_in_place_of_what_attachments_share_is_not_followed(tmp_path):
 
 def test_what_attachments_share_cannot_be_written(tmp_path, run):
     (run / "footprints").write_text("no folder")
-    with pytest.raises(HostError, match="cannot write") as caught:
+    with fails_with("record_unwritable", "cannot write"):
         AttachmentStore(str(tmp_path)).write_shared(SharedFootprints())
-    assert caught.value.code == "record_unwritable"
 
 
 def test_which_networks_are_in_use(tmp_path):

@@ -80,14 +80,8 @@ def test_addresses_that_are_not_to_be_had_again_are_given_up(attach_host):
     attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
     attach_host.run(web())
     attach_host.namespaces["/run/netns/web"][1].discard("eth0")
-    original = attach_host.exec_plugin
-
-    def taken(path, stdin, env, timeout=None):
-        if env["CNI_COMMAND"] == "ADD" and b"10.1.0.2" in stdin:
-            raise PluginError(999, "10.1.0.2 is taken", plugin="main")
-        return original(path, stdin, env, timeout)
-
-    attach_host.exec_plugin = taken
+    taken = PluginError(999, "10.1.0.2 is taken", plugin="main")
+    attach_host.fail_if(lambda verb, _path, conf, _env: verb == "ADD" and "10.1.0.2" in str(conf), taken)
     plan = attach_host.run(web())
     assert actions(plan) == ["repaired"]
     assert codes(plan) == ["addresses_changed"]

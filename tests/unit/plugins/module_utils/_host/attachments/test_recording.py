@@ -16,6 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attri
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import RecordedAdd
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import actions, web
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 
 def test_only_the_first_on_each_network_runs_alone():
@@ -58,13 +59,12 @@ def test_after_a_failure_others_go_on():
         pass
 
 
-def refuse(*_arguments):
-    raise HostError("the kernel does not answer", "kernel_unreadable")
+REFUSE = raising(HostError("the kernel does not answer", "kernel_unreadable"))
 
 
 @pytest.mark.parametrize("name", ["read_host", "visit"])
 def test_what_cannot_be_read_is_a_warning(attach_host, monkeypatch, name):
-    monkeypatch.setattr(recording, name, refuse)
+    monkeypatch.setattr(recording, name, REFUSE)
     plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
@@ -75,7 +75,7 @@ def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
     monkeypatch.setattr(recording, "visit", lambda namespaces, read: {one.path: read() for one in namespaces})
     monkeypatch.setattr(recording, "read_inside", lambda _sysctls: {})
     monkeypatch.setattr(Recording, "_read_after", read_nothing)
-    monkeypatch.setattr(AttachmentStore, "write_shared", refuse)
+    monkeypatch.setattr(AttachmentStore, "write_shared", REFUSE)
     plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]

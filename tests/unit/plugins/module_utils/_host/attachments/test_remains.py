@@ -13,14 +13,15 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Departed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import Finding
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Firewall
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 KEY = Key("demo", "web", "eth0")
 NOW = 2**40
@@ -126,10 +127,7 @@ def test_an_interface_that_may_be_of_the_host_stays(container):
 
 
 def test_a_namespace_that_cannot_be_entered(monkeypatch):
-    def fail(spaces, work):
-        raise HostError("cannot enter it")
-
-    monkeypatch.setattr(remains, "visit", fail)
+    monkeypatch.setattr(remains, "visit", raising(HostError("cannot enter it")))
     assert remains.remove_inside("eth0", Netns(PATH), False) == ["cannot enter it"]
     monkeypatch.setattr(remains, "visit", lambda spaces, work: {})
     assert remains.remove_inside("eth0", Netns(PATH), False) == []
@@ -226,27 +224,6 @@ def ruleset(name, plugin="ipmasq", owner=None, addresses=()):
     return RuleSet("iptables-nft", "ipv4", plugin, name, owner or RuleOwner(), addresses)
 
 
-class Firewall:
-    """The sets of rules of a host; `stuck` are the names of those that cannot be removed."""
-
-    def __init__(self, monkeypatch):
-        self.sets = []
-        self.problems = []
-        self.removed = []
-        monkeypatch.setattr(owners, "read_rules", self.read)
-        monkeypatch.setattr(change, "drop_rules", self.remove)
-
-    def read(self):
-        found = FoundRules()
-        found.sets += self.sets
-        found.problems += [Finding("warning", "rules_unreadable", text) for text in self.problems]
-        return found
-
-    def remove(self, sets):
-        self.removed += [one.name for one in sets]
-        return [(one, HostError("no") if one.name == "stuck" else None) for one in sets]
-
-
 @pytest.fixture
 def firewall(monkeypatch):
     return Firewall(monkeypatch)
@@ -271,7 +248,8 @@ def test_rules_of_the_attachments_are_removed(firewall):
         ruleset("address of another kind", "portmap", addresses=["10.1.0.2"]),
         ruleset("owned address", "firewall", owner=RuleOwner("demo", "live"), addresses=["10.1.0.2"]),
     ]
-    firewall.problems = ["cannot read it"]
+    firewall.errors["stuck"] = HostError("no")
+    firewall.problems = [Finding("warning", "rules_unreadable", "cannot read it")]
     found, problems = dropped(with_rules(ips=["10.1.0.2/24"]), with_rules(db))
     assert firewall.removed == ["web1", "web2", "web3", "stuck", "by address"]
     assert [(row["kind"], row["id"], row["removed"]) for row in found[KEY]] == [
@@ -331,10 +309,8 @@ def test_a_cache_that_cannot_be_read_keeps_the_rules_and_is_told(firewall, tmp_p
     assert firewall.removed == []
 
 
-def test_the_firewall_is_read_once_and_only_where_there_may_be_rules(firewall, monkeypatch):
-    readings = []
-    monkeypatch.setattr(owners, "read_rules", lambda: readings.append(1) or firewall.read())
+def test_the_firewall_is_read_once_and_only_where_there_may_be_rules(firewall):
     dropped(departed(conf=config({"type": "bridge"})), departed(Key("demo", "db", "eth0"), shares=True))
-    assert readings == []
+    assert firewall.readings == 0
     dropped(with_rules(), departed(conf=config({"type": "bridge"})), with_rules(Key("demo", "db", "eth0")))
-    assert readings == [1]
+    assert firewall.readings == 1

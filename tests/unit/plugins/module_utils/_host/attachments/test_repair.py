@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 
 import pytest
@@ -22,6 +21,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
     kinds,
     web,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 WEB = "/run/netns/web"
 
@@ -30,16 +30,17 @@ def attached(attach_host):
     return "eth0" in attach_host.namespaces[WEB][1]
 
 
-def fail(attach_host, verb, plugin, when, times):
+def fail(attach_host, verb, plugin, when, times, error=None):
     """Let *plugin* fail at *verb*, *when* ("before" or "after") it does its work, so many *times*."""
     original, left = attach_host.exec_plugin, [times]
+    error = error or PluginError(999, "Chain 'CNI-x' does not exist", plugin=plugin)
 
     def failing(path, stdin, env, timeout=None):
         hit = left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == (verb, plugin)
         answer = None if hit and when == "before" else original(path, stdin, env, timeout)
         if hit:
             left[0] -= 1
-            raise PluginError(999, "Chain 'CNI-x' does not exist", plugin=plugin)
+            raise error
         return answer
 
     attach_host.exec_plugin = failing
@@ -114,15 +115,7 @@ def test_addresses_of_the_request_come_before_those_that_the_container_had(fixed
 def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(attach_host):
     attach_host.run(web())
     attach_host.addresses.clear()
-    original = attach_host.exec_plugin
-
-    def failing(path, stdin, env, timeout=None):
-        answer = original(path, stdin, env, timeout)
-        if (env["CNI_COMMAND"], os.path.basename(path)) == ("DEL", "main"):
-            raise HostError("the plugin is not safe", code="bad_binary")
-        return answer
-
-    attach_host.exec_plugin = failing
+    fail(attach_host, "DEL", "main", "after", 9, HostError("the plugin is not safe", code="bad_binary"))
     plan = attach_host.run(web(), on_drift="repair")
     assert not attached(attach_host)
     assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "bad_binary")
@@ -132,14 +125,8 @@ def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(attach_host)
 def test_a_change_whose_add_fails_is_attached_as_before(attach_host):
     attach_host.run(web())
     attach_host.network(plugins=[dict(MAIN, master="eth7"), META])
-    original = attach_host.exec_plugin
-
-    def failing(path, stdin, env, timeout=None):
-        if env["CNI_COMMAND"] == "ADD" and json.loads(stdin).get("master"):
-            raise PluginError(999, "Link not found", plugin="main")
-        return original(path, stdin, env, timeout)
-
-    attach_host.exec_plugin = failing
+    error = PluginError(999, "Link not found", plugin="main")
+    attach_host.fail_if(lambda verb, _path, conf, _env: verb == "ADD" and conf.get("master"), error)
     plan = attach_host.run(web())
     error = plan.outcomes[0].error
     assert (actions(plan), error["code"]) == (["failed"], "add_failed")
@@ -165,10 +152,7 @@ def test_nothing_is_detached_where_nothing_can_be_written(attach_host, monkeypat
     attach_host.run(web())
     attach_host.addresses.clear()
 
-    def read_only(path, data):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(store, "stage_unsynced", read_only)
+    monkeypatch.setattr(store, "stage_unsynced", raising(OSError(errno.EROFS, "Read-only file system")))
     plan = attach_host.run(web(), on_drift="repair")
     assert plan.outcomes[0].error["code"] == "record_unwritable"
     assert attach_host.verbs("DEL") == []
@@ -224,16 +208,7 @@ def pauses(monkeypatch):
 
 def fail_saying(attach_host, text, times, code=999):
     """Let the ADD of the plugin meta fail so many times."""
-    original, left = attach_host.exec_plugin, [times]
-
-    def failing(path, stdin, env, timeout=None):
-        answer = original(path, stdin, env, timeout)
-        if left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == ("ADD", "meta"):
-            left[0] -= 1
-            raise PluginError(code, text, plugin="meta")
-        return answer
-
-    attach_host.exec_plugin = failing
+    fail(attach_host, "ADD", "meta", "after", times, PluginError(code, text, plugin="meta"))
 
 
 @pytest.mark.parametrize("text", RACES)

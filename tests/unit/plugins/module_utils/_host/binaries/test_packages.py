@@ -10,6 +10,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, RPM, Package, packages_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.commands import Done
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 FILE = "/etc/cni/net.d/87-podman-bridge.conflist"
 OTHER = "/etc/cni/net.d/10-mine.conflist"
@@ -70,9 +71,6 @@ def test_nobody_is_asked_for_nothing(answers):
 
 
 def test_a_command_that_fails_tells_nothing(answers, monkeypatch):
-    def fail(argv, timeout):
-        raise HostError("timeout", code="command_failed")
-
     answers["dpkg-query"] = answers["rpm"] = {}
-    monkeypatch.setattr(packages, "run_command", fail)
+    monkeypatch.setattr(packages, "run_command", raising(HostError("timeout", code="command_failed")))
     assert packages_of([FILE]) == {}

@@ -28,6 +28,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binar
     OLD,
     sha,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def test_install_then_nothing_and_nothing_is_executed_or_hashed(plugin_host, monkeypatch):
@@ -133,11 +134,10 @@ def test_a_directory_in_the_way_is_an_error(plugin_host, state):
     plugin_host.apply(plugin_host.present(OLD))
     os.unlink(os.path.join(plugin_host.bin_dir, "bridge"))
     os.mkdir(os.path.join(plugin_host.bin_dir, "bridge"))
-    with pytest.raises(HostError) as caught:
+    with fails_with("not_regular"):
         {"present": lambda: plugin_host.present(OLD), "absent": lambda: plugin_host.absent("bridge")}.get(
             state, plugin_host.restored
         )()
-    assert caught.value.code == "not_regular"
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,8 @@ def test_one_that_does_not_run_keeps_all_from_being_installed(plugin_host, conte
 
 def test_what_arrives_damaged_is_not_installed(plugin_host):
     wanted = WantedPlugins({"bridge": sha(b"x")}, None, lambda names: iter([("bridge", io.BytesIO(ELF))]), ["bridge"])
-    with pytest.raises(HostError) as caught:
+    with fails_with("damaged_transfer"):
         plugin_host.apply(plan_present(plugin_host.bin_dir, wanted, MINE, HostView(plugin_host.manifest()), False))
-    assert caught.value.code == "damaged_transfer"
     assert plugin_host.files() == {}
 
 
@@ -214,9 +213,8 @@ def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(plugin_hos
         plugin_host.put("bridge", b"somebody's")
         plugin_host.apply(plugin_host.absent("bridge", force=True))
     plugin_host.put("bridge", ELF + b"foreign")
-    with pytest.raises(HostError) as caught:
+    with fails_with("foreign_file"):
         plugin_host.absent("bridge")
-    assert caught.value.code == "foreign_file"
     assert plugin_host.apply(plugin_host.absent("bridge", force=True)) == {"bridge": "removed"}
     assert plugin_host.files() == {}
     assert plugin_host.apply(plugin_host.restored()) == {"bridge": "restored"}
@@ -242,9 +240,8 @@ def test_what_somebody_put_over_ours_is_not_removed_unless_forced(plugin_host, w
     plugin_host.apply(plugin_host.present(OLD))
     plugin_host.put("bridge", ELF + b"somebody's")
     plan = getattr(plugin_host, what)
-    with pytest.raises(HostError) as caught:
+    with fails_with("foreign_file"):
         plan("bridge")
-    assert caught.value.code == "foreign_file"
     assert plugin_host.apply(plan("bridge", force=True)) == {"bridge": "removed"}
     assert plugin_host.manifest().has_kept(sha(ELF + b"somebody's"))
 
@@ -271,9 +268,8 @@ def test_a_plugin_in_use_is_removed_only_with_force_and_that_is_disruptive(plugi
     plugin_host.apply(plugin_host.present(OLD))
     network(plugin_host, "bridge")
     plan = getattr(plugin_host, what)
-    with pytest.raises(HostError) as caught:
+    with fails_with("plugin_in_use") as caught:
         plan("bridge", "ptp")
-    assert caught.value.code == "plugin_in_use"
     users = [f"the network 'apps' in {plugin_host.conf_dir}/10-apps.conflist"]
     assert caught.value.facts["users"] == [{"name": "bridge", "users": users}]
     assert [step["class"] for step in plan("bridge", "ptp", force=True).actions()] == ["disruptive", "safe"]

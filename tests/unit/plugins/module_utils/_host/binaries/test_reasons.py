@@ -53,6 +53,8 @@ def test_a_diff_names_plugin_and_release(plugin_host):
     known["release"] = "1.6.2"
     manifest.save()
     assert contents("1.9.1") == ("bridge: 1.6.2\n", "bridge: 1.9.1\n")
+    [removal] = plugin_host.absent("bridge").diff()
+    assert (removal["before"], removal["after"]) == ("bridge: 1.6.2\n", "")
     # The same release with another content.
     assert contents("1.6.2") == (old.replace("version unknown", "1.6.2"), new.replace("version unknown", "1.6.2"))
 

@@ -38,14 +38,6 @@ def test_a_step_says_both_releases(plugin_host, known):
     assert install(plugin_host, "1.9.1") == [("replace", DISRUPTIVE, "1.10.0 to 1.9.1, a downgrade")]
 
 
-def test_the_diff_says_them_too(plugin_host):
-    install(plugin_host, "1.1.1")
-    [entry] = plugin_host.present(plugins("1.9.1"), release="1.9.1").diff()
-    assert (entry["before"], entry["after"]) == ("bridge: 1.1.1\n", "bridge: 1.9.1\n")
-    [entry] = plugin_host.absent("bridge").diff()
-    assert (entry["before"], entry["after"]) == ("bridge: 1.1.1\n", "")
-
-
 def test_what_somebody_else_installed_is_asked(plugin_host):
     plugin_host.put("bridge", plugins("1.9.1")["bridge"])
     plan = plugin_host.present(plugins("1.1.1"), release="1.1.1")

@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 
 @pytest.fixture
@@ -126,10 +127,9 @@ def test_a_plugin_that_does_not_answer_is_an_error_in_both_modes(plugins):
 
 
 def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
-    def refuse(path):
-        raise HostError("can be written by others", code="unsafe_permissions")
-
-    monkeypatch.setattr(usable, "check_plugin", refuse)
+    monkeypatch.setattr(
+        usable, "check_plugin", raising(HostError("can be written by others", code="unsafe_permissions"))
+    )
     (entry,) = check(plugins[2](), "1.0.0", "old", tolerate=True)
     assert (entry.level, entry.code) == ("error", "unsafe_permissions")
     assert plugins[1] == []

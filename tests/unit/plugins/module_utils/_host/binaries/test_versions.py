@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 
@@ -12,12 +11,14 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.versions import plugin_in_use, users_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import (
     BROKEN,
     ELF,
     NEW,
     OLD,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def network(plugin_host, cni_version, name="apps", plugin="bridge"):
@@ -32,9 +33,8 @@ def test_nothing_goes_live_that_does_not_support_a_network_which_worked(plugin_h
     plugin_host.apply(plugin_host.present(NEW))
     path = network(plugin_host, "1.1.0")
     plan = plugin_host.present(dict(OLD, other=ELF + b"new other"))
-    with pytest.raises(HostError) as caught:
+    with fails_with("network_unsupported") as caught:
         plugin_host.apply(plan)
-    assert caught.value.code == "network_unsupported"
     for word in ("'apps'", path, "1.1.0", "bridge", "supports 1.0.0)", "force"):
         assert word in caught.value.msg
     assert plugin_host.files() == NEW
@@ -90,17 +90,8 @@ def test_networks_that_the_manifest_knows_elsewhere_count_too(plugin_host, tmp_p
 
 def test_an_attachment_needs_its_plugin_for_its_del(plugin_host):
     plugin_host.apply(plugin_host.present(NEW))
-    os.makedirs(os.path.join(plugin_host.cache_dir, "results"))
     config = {"cniVersion": "1.1.0", "name": "gone", "plugins": [{"type": "bridge"}]}
-    entry = {
-        "kind": "cniCacheV1",
-        "containerId": "web",
-        "config": base64.b64encode(json.dumps(config).encode()).decode(),
-        "ifName": "eth0",
-        "networkName": "gone",
-    }
-    with open(os.path.join(plugin_host.cache_dir, "results", "gone-web-eth0"), "w") as stream:
-        json.dump(entry, stream)
+    write_entry(plugin_host.cache_dir, Entry("web", json.dumps(config).encode(), "eth0", "gone"))
     with pytest.raises(HostError, match="the attachment gone/web/eth0"):
         plugin_host.apply(plugin_host.present(OLD))
 
@@ -165,22 +156,14 @@ def test_what_no_runtime_reads_does_not_count(conf_dir, cache_dir):
 
 @pytest.mark.parametrize("config", [conflist("a", {"type": "bridge"}), json.dumps({"name": "a", "type": "bridge"})])
 def test_an_attachment_needs_its_plugins_for_the_del(conf_dir, cache_dir, config):
-    entry = {
-        "kind": "cniCacheV1",
-        "containerId": "c1",
-        "config": base64.b64encode(config.encode()).decode(),
-        "ifName": "eth0",
-        "networkName": "a",
-    }
-    (cache_dir / "results" / "a-c1-eth0").write_text(json.dumps(entry))
+    write_entry(str(cache_dir), Entry("c1", config.encode(), "eth0", "a"))
     assert users("bridge", conf_dir, cache_dir) == ["the attachment a/c1/eth0"]
 
 
 def test_an_unreadable_cache_is_not_taken_for_an_empty_one(conf_dir, tmp_path):
     (tmp_path / "cache").write_text("")
-    with pytest.raises(HostError) as caught:
+    with fails_with("cache_unreadable"):
         users("bridge", conf_dir, tmp_path / "cache")
-    assert caught.value.code == "cache_unreadable"
 
 
 def test_the_error_names_plugin_users_and_remedy():

@@ -9,6 +9,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.package
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import advisories
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import process
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 OLD = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"]
 MIDDLE = [*OLD, "0.4.0", "1.0.0"]
@@ -79,10 +80,7 @@ def test_without_iptables_portmap_takes_nftables(check, monkeypatch, commands, a
 
 
 def test_a_command_that_root_must_not_run_is_there_all_the_same(check, monkeypatch):
-    def refuse(command):
-        raise HostError("no", code="unsafe_permissions")
-
-    monkeypatch.setattr(advisories, "find_command", refuse)
+    monkeypatch.setattr(advisories, "find_command", raising(HostError("no", code="unsafe_permissions")))
     assert check({"type": "portmap"}, NEW, "1.8.0") == []
 
 

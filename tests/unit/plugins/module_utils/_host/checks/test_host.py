@@ -9,6 +9,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.checks import ad
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.model import uses_of_network
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link, Route
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 SUBNET = "/plugins/0/ipam/subnet"
 
@@ -155,24 +156,15 @@ def test_another_address_on_the_bridge(directory, kernel, check, addresses, keys
     directory.add("a", network(bridge="b0", **keys))
     place = ("warning", "bridge_address", "/net.d/10-a.conflist", "/plugins/0/bridge")
     assert check() == ([place] if wrong else [])
-
-
-def test_the_message_says_which_address_it_has(directory, kernel):
-    kernel.link("b0", "10.9.0.1/24", kind="bridge")
-    directory.add("a", network(bridge="b0"))
-    (problem,) = problems(directory)
-    words = ("10.9.0.1/24", "10.1.0.1/24", "ip link delete dev b0", '"forceAddress": true')
-    assert all(word in problem.message for word in words)
+    words = (*addresses, "10.1.0.1/24", "ip link delete dev b0", '"forceAddress": true')
+    assert all(word in problem.message for problem in problems(directory) for word in words)
 
 
 # ---- asking the kernel
 
 
 def test_a_kernel_that_does_not_answer_is_no_error(directory, monkeypatch):
-    def fail():
-        raise HostError("cannot ask the kernel: no", code="kernel_unreadable")
-
-    monkeypatch.setattr(host_rules, "links", fail)
+    monkeypatch.setattr(host_rules, "links", raising(HostError("cannot ask the kernel: no", code="kernel_unreadable")))
     directory.add("a", network())
     (problem,) = problems(directory)
     assert (problem.level, problem.code) == ("info", "kernel_unreadable")
@@ -262,10 +254,7 @@ def test_a_chained_ipvlan_and_a_kernel_that_does_not_answer_need_no_default_rout
     directory.add("a", {"type": "bridge"}, {"type": "ipvlan"})
     assert check() == []
 
-    def fail():
-        raise HostError("no", code="kernel_unreadable")
-
-    monkeypatch.setattr(host_rules, "routes", fail)
+    monkeypatch.setattr(host_rules, "routes", raising(HostError("no", code="kernel_unreadable")))
     directory.add("b", {"type": "macvlan"})
     assert check() == []
 

@@ -10,6 +10,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.cach
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def test_a_live_set_knows_who_said_what():
@@ -61,9 +62,8 @@ def test_every_source_that_is_found_is_asked(runtimes):
 
 def test_a_source_that_cannot_be_asked_is_an_error(runtimes):
     runtimes["podman"] = HostError("no", code="source_unusable")
-    with pytest.raises(HostError) as caught:
+    with fails_with("source_unusable"):
         find()
-    assert caught.value.code == "source_unusable"
 
 
 def test_fewer_sources_than_found_are_not_complete(runtimes):

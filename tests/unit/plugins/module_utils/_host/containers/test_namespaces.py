@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import kernel
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
 NSFS = os.stat("/proc/self/ns/net").st_dev
@@ -162,9 +162,8 @@ def test_a_namespace_is_read_though_the_first_way_to_it_goes_away_meanwhile(monk
 @root_only
 def test_namespaces_that_change_hands_without_end_are_an_error(monkeypatch):
     monkeypatch.setattr(namespaces, "enter_known", lambda path, status: False)
-    with pytest.raises(HostError) as error:
+    with fails_with("netns_unusable") as error:
         namespaces.read_namespaces()
-    assert error.value.code == "netns_unusable"
     assert "run again" in error.value.msg
 
 

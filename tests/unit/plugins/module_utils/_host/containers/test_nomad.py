@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.server
-import json
-import os
 import ssl
 import subprocess
-import threading
-import time
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import nomad_api
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import nomad
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.nomad_agent import SELF, Agent
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 ONE = "6b235529-8111-4bbe-520b-d639b1d2a94e"
 TWO = "0d6e9d6a-1f6d-4b8f-9a55-3c1e5fdc3f10"
 VARIABLES = ("ADDR", "TOKEN", "CACERT", "CAPATH", "CLIENT_CERT", "CLIENT_KEY", "TLS_SERVER_NAME")
-
-
-class Agent:
-    """An HTTP server that stands in for Nomad's agent: gives `status` and `body`, keeps the requests."""
-
-    def __init__(self, context=None):
-        agent = self
-        self.status, self.body, self.requests, self.drips = 200, b"", [], False
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                agent.requests.append((self.path, self.headers.get("X-Nomad-Token")))
-                self.send_response(agent.status)
-                self.end_headers()
-                if not agent.drips:
-                    self.wfile.write(agent.body)
-                    return
-                with contextlib.suppress(OSError):
-                    for byte in agent.body.ljust(500):
-                        self.wfile.write(bytes([byte]))
-                        time.sleep(0.01)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-
-    def answer(self, **config):
-        self.body = json.dumps({"config": config, "member": {"Name": "web"}, "stats": {}}).encode()
-
-    @property
-    def port(self):
-        return self.server.server_address[1]
-
-    def close(self):
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -74,10 +27,9 @@ def _environment(monkeypatch):
 
 @pytest.fixture
 def _agent(_environment):
-    agent = Agent()
-    _environment.setenv("NOMAD_ADDR", f"http://127.0.0.1:{agent.port}")
-    yield agent
-    agent.close()
+    with Agent() as agent:
+        _environment.setenv("NOMAD_ADDR", f"http://127.0.0.1:{agent.port}")
+        yield agent
 
 
 @pytest.fixture
@@ -89,9 +41,8 @@ def _data(tmp_path):
 
 
 def refused():
-    with pytest.raises(HostError) as caught:
+    with fails_with("source_unusable") as caught:
         nomad.ask_nomad()
-    assert caught.value.code == "source_unusable"
     assert caught.value.facts == {"source": "nomad"}
     return caught.value.msg
 
@@ -110,7 +61,7 @@ def test_allocations_are_those_in_its_directory(_agent, _data):
     assert answer.containers == {ONE: None, TWO: None}
     assert (answer.source, answer.size, answer.namespaces) == ("nomad", 2, ())
     assert answer.asked == f"the agent at http://127.0.0.1:{_agent.port}: 2 allocations in {_data}/alloc"
-    assert _agent.requests == [("/v1/agent/self", None)]
+    assert _agent.requests == [(SELF, None)]
 
 
 def test_the_directory_may_be_another_one(_agent, _data):
@@ -126,8 +77,7 @@ def test_a_server_has_no_allocations(_agent):
 
 
 def test_a_token_is_sent_and_the_lack_of_one_is_said(_agent, _environment):
-    _agent.status = 403
-    _agent.body = b"Permission denied"
+    _agent.answers[SELF] = 403, b"Permission denied"
     assert "NOMAD_TOKEN" in refused()
     _environment.setenv("NOMAD_TOKEN", "e2a5f3c8-0000-1111-2222-333344445555")
     assert "agent:read" in refused()
@@ -164,26 +114,25 @@ def test_a_token_cannot_add_headers(_agent, _environment, token):
     ],
 )
 def test_what_is_no_answer_is_not_taken_for_one(_agent, body):
-    _agent.body = body
+    _agent.answers[SELF] = 200, body
     refused()
 
 
 def test_an_answer_without_end_is_cut(_agent, monkeypatch):
     monkeypatch.setattr(nomad_api, "ANSWER_LIMIT", 1000)
-    _agent.body = b" " * 100000
+    _agent.answers[SELF] = 200, b" " * 100000
     assert "longer than 1000 bytes" in refused()
 
 
 @pytest.mark.parametrize("status", [301, 404, 500])
 def test_another_status_is_said(_agent, status):
-    _agent.status = status
-    _agent.body = b"rpc error: no cluster leader\n"
+    _agent.answers[SELF] = status, b"rpc error: no cluster leader\n"
     assert f"with the status {status}: rpc error: no cluster leader;" in refused()
 
 
 def test_an_agent_that_does_not_run_is_said(_environment):
-    agent = Agent()
-    agent.close()
+    with Agent() as agent:
+        pass
     _environment.setenv("NOMAD_ADDR", f"http://127.0.0.1:{agent.port}/")
     message = refused()
     assert f"no answer from the agent at http://127.0.0.1:{agent.port}/" in message
@@ -191,24 +140,9 @@ def test_an_agent_that_does_not_run_is_said(_environment):
 
 
 def test_what_is_no_http_is_said(_environment):
-    agent = Agent(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-    try:
+    with Agent(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as agent:
         _environment.setenv("NOMAD_ADDR", f"http://127.0.0.1:{agent.port}")
         assert "no answer from the agent" in refused()
-    finally:
-        agent.close()
-
-
-@pytest.mark.parametrize(
-    ("address", "place"),
-    [
-        ("http://127.0.0.1:4646", ("127.0.0.1", 4646, False)),
-        ("https://nomad.example.net", ("nomad.example.net", 4646, True)),
-        ("http://[::1]:8080/", ("::1", 8080, False)),
-    ],
-)
-def test_addresses(address, place):
-    assert nomad._place(address) == place
 
 
 @pytest.mark.parametrize(
@@ -245,9 +179,8 @@ def test_tls(_environment, _certificate, _data, mutual):
     if mutual:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cert)
-    agent = Agent(context)
-    agent.answer(DataDir=str(_data), Client={"Enabled": True})
-    try:
+    with Agent(context) as agent:
+        agent.answer(DataDir=str(_data), Client={"Enabled": True})
         _environment.setenv("NOMAD_ADDR", f"https://127.0.0.1:{agent.port}")
         assert "certificate verify failed" in refused()
         _environment.setenv("NOMAD_CACERT", cert)
@@ -260,11 +193,20 @@ def test_tls(_environment, _certificate, _data, mutual):
         assert nomad.ask_nomad().size == 2
         _environment.setenv("NOMAD_CACERT", "/nonexistent")
         assert "No such file" in refused()
-    finally:
-        agent.close()
 
 
-def test_without_an_address_it_is_the_usual_one(_environment, monkeypatch):
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        (None, ("127.0.0.1", 4646)),
+        ("http://127.0.0.2:4646", ("127.0.0.2", 4646)),
+        ("https://nomad.example.net", ("nomad.example.net", 4646)),
+        ("http://[::1]:8080/", ("::1", 8080)),
+    ],
+)
+def test_where_the_agent_is_asked(_environment, monkeypatch, address, place):
+    if address:
+        _environment.setenv("NOMAD_ADDR", address)
     asked = []
 
     def connect(place, timeout):
@@ -273,14 +215,12 @@ def test_without_an_address_it_is_the_usual_one(_environment, monkeypatch):
 
     monkeypatch.setattr(nomad_api.socket, "create_connection", connect)
     refused()
-    assert asked == [("127.0.0.1", 4646)]
-    assert os.environ.get("NOMAD_ADDR") is None
+    assert asked == [place]
 
 
 def test_an_agent_whose_answer_drips_is_left_after_the_time_limit(_agent, monkeypatch):
     _agent.answer(DataDir="/data")
     _agent.drips = True
     monkeypatch.setattr(nomad, "_TIMEOUT", 0.5)
-    with pytest.raises(HostError) as caught:
+    with fails_with("source_unusable"):
         nomad.ask_nomad()
-    assert caught.value.code == "source_unusable"

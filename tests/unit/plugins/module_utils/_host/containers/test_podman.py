@@ -7,6 +7,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import podman
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with, raising
 
 # Printed by Debian 12's podman 4.3.1.
 ONE = "6c0b2b23f4369800be353ab4348f8a133c8321f3ed0033ce98cd7a7bbd6a4abd"
@@ -36,9 +37,8 @@ def answers(monkeypatch, done):
 
 
 def refused():
-    with pytest.raises(HostError) as caught:
+    with fails_with("source_unusable") as caught:
         podman.ask_podman()
-    assert caught.value.code == "source_unusable"
     assert caught.value.facts == {"source": "podman"}
     return caught.value.msg
 
@@ -71,21 +71,41 @@ def test_no_containers_is_an_answer(_used):
     assert podman.ask_podman().size == 0
 
 
+@pytest.mark.parametrize("output", [b"web\n", b"a1\nb_2.c-3\n", b"no-newline-at-the-end"])
+def test_ids_are_read(_used, output):
+    answers(_used, commands.Done(0, output, ""))
+    assert list(podman.ask_podman().containers) == output.decode().split()
+
+
 @pytest.mark.parametrize(
-    "done",
+    "output",
     [
-        commands.Done(125, b"", BAD_TEMPLATE),
-        commands.Done(125, f"{ONE}\n".encode(), BAD_TEMPLATE),
-        commands.Done(0, b"CONTAINER ID  IMAGE\n", ""),
-        commands.Done(0, b"\n", ""),
-        commands.Done(0, b"--all\n", ""),
+        *(b"CONTAINER ID  IMAGE\n", b"\n", b"a\n\nb\n", b"a b\n", b" a\n", b"--all\n", b"../x\n", b"a/b\n"),
+        *(b"a\0\n", b"\xff\n", b"a\r\n", b"x" * 256),
     ],
 )
-def test_what_is_no_answer_is_not_taken_for_one(_used, done):
-    answers(_used, done)
-    assert "make sure that 'podman ps --all' works" in refused()
+def test_a_line_that_is_no_id_is_not_left_out_in_silence(_used, output):
+    answers(_used, commands.Done(0, output, ""))
+    message = refused()
+    assert "/usr/bin/podman --remote=false ps" in message and "make sure that 'podman ps --all' works" in message
+
+
+@pytest.mark.parametrize("output", [b"", f"{ONE}\n".encode()])
+def test_a_command_that_fails_is_quoted(_used, output):
+    answers(_used, commands.Done(125, output, BAD_TEMPLATE))
+    message = refused()
+    assert f"failed: exit status 125: {BAD_TEMPLATE}" in message
+    assert "make sure that 'podman ps --all' works" in message and "keep_from" in message
+
+
+def test_a_command_that_does_not_end_is_a_source_that_cannot_be_asked(_used):
+    _used.setattr(commands, "run_command", raising(HostError("signal: killed", code="command_failed")))
+    assert "signal: killed" in refused()
 
 
 def test_without_podman_it_cannot_be_asked(_used, tmp_path):
     _used.setattr(commands, "find_command", lambda name: None)
-    assert f"found podman's state {tmp_path}, but no podman in" in refused()
+    assert f"found podman's state {tmp_path}, but no podman in /usr/local/sbin" in refused()
+    unsafe = HostError("the file /usr/bin/podman belongs to user 1000", code="unsafe_permissions")
+    _used.setattr(commands, "find_command", raising(unsafe))
+    assert "belongs to user 1000" in refused()

@@ -116,13 +116,3 @@ def test_what_is_unclear_is_never_removed(monkeypatch):
     Removals(monkeypatch)
     outcomes = change.drop_rules([ruleset("a", unclear="why"), ruleset("b")])
     assert [(one.name, error and error.code) for one, error in outcomes] == [("a", "rules_unclear"), ("b", None)]
-
-
-def test_owners_are_completed_from_known_containers(found):
-    for key, chain in found.chains.items():
-        if key[-1] == "POSTROUTING":
-            chain.rules.clear()
-    grouped = owners.group_rules(found)
-    assert grouped.sets[0].owner.container_id is None
-    grouped.sets = owners.attribute(grouped.sets, ["net-a"], ["web1"])
-    assert (grouped.sets[0].owner.network, grouped.sets[0].owner.container_id) == ("net-a", "web1")

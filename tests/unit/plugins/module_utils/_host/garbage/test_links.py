@@ -17,7 +17,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.stor
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import links as gc_links
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
@@ -26,11 +25,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidat
     Candidate,
     GcSettings,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import Inventory, bridges_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import Inventory
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.links import Links
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
@@ -198,14 +198,8 @@ def test_a_bridge_is_removed_without_ports_and_a_veth_in_any_case(monkeypatch):
     veth.drop()
     assert removed == [(11, "veth1")]
     (bridge,) = bridges([BRIDGE], configured={}, cached={"cni0": "demo"})
-    with pytest.raises(HostError, match="veth1 has become a port of cni0 meanwhile") as caught:
+    with fails_with("link_in_use", "veth1 has become a port of cni0 meanwhile"):
         bridge.drop()
-    assert caught.value.code == "link_in_use"
     del now[11]
     bridge.drop()
     assert removed == [(11, "veth1"), (10, "cni0")]
-
-
-def test_bridges_are_named_as_the_plugin_names_them():
-    plugins = [("a", {"type": "bridge"}), ("b", {"type": "bridge", "bridge": "br1"}), ("c", {"type": "ptp"})]
-    assert bridges_of(plugins) == {"cni0": "a", "br1": "b"}

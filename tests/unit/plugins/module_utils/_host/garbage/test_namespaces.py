@@ -98,12 +98,8 @@ class Host:
         write_record(self.ours, Key("demo", "web", "eth0"), netns.inspect_path(path, "eth0").identity)
 
     def settings(self, **options):
-        return GcSettings(
-            str(self.conf_dir),
-            [str(self.bin_dir)],
-            self.ours,
-            **dict({"scope": list(SCOPES), "min_age": 0, "allow_empty": True}, **options),
-        )
+        made = GcSettings(str(self.conf_dir), [str(self.bin_dir)], self.ours, scope=list(SCOPES))
+        return made._replace(min_age=0, allow_empty=True, **options)
 
     def collected(self, **options):
         plan = planner.plan_gc(self.settings(**options))
@@ -121,20 +117,13 @@ class Host:
             "caches.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
-            "    found = planner.plan_gc(candidate.GcSettings(**options)).candidates\n"
+            "    found = planner.plan_gc(candidate.GcSettings(*options)).candidates\n"
             "    print(' '.join(sorted(one.ident for one in found if one.action == candidate.DELETED)))\n"
             "except errors.HostError as error:\n"
             "    print(error.code)\n"
         )
-        options = {
-            "conf_dir": str(self.conf_dir),
-            "bin_dirs": [str(self.bin_dir)],
-            "cache_dir": self.ours,
-            "scope": list(SCOPES),
-            "min_age": 0,
-            "allow_empty": True,
-        }
-        argv = ["unshare", *words, sys.executable, "-c", script, json.dumps(sys.path), self.libcni, json.dumps(options)]
+        options = json.dumps(self.settings())
+        argv = ["unshare", *words, sys.executable, "-c", script, json.dumps(sys.path), self.libcni, options]
         done = subprocess.run(argv, check=True, stdout=subprocess.PIPE)
         return done.stdout.decode().strip()
 

@@ -111,13 +111,6 @@ def test_gc_is_for_the_networks_of_the_request():
     assert verbs(conflist("1.0.0")) == []
 
 
-def test_gc_is_not_sent_without_knowledge():
-    (one,) = verbs(conflist(disableGC=True))
-    assert (one.send, one.reason) == (False, "the network sets disableGC")
-    (one,) = verbs(conflist(), alive=live(why="podman failed"))
-    assert (one.send, one.reason) == (False, "not every container is known: podman failed")
-
-
 def test_attachments_that_are_valid():
     alive = live([("pair", "eth0")], ["pod"])
     leased = [("pod", "eth1"), ("pod", ""), ("dead", "eth0")]

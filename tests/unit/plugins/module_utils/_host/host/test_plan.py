@@ -10,6 +10,8 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.plan import HostPlan, Part, errors_of_sections
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, SAFE, Plan, Step
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.whole_host import errors
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 
 class Sections:
@@ -65,47 +67,6 @@ def described(plan):
     return [(step["section"], step["target"], step["state"]) for step in plan.progress()]
 
 
-def errors(plan):
-    return [(section, error.code) for section, error in errors_of_sections(plan)]
-
-
-def test_the_parts_are_applied_in_their_order(sections):
-    plan = sections.host(sections.part("networks", "a", "b"), sections.part("netns"), sections.part("attachments", "c"))
-    assert plan.pending and plan.changed
-    assert [entry["after"] for entry in plan.diff()] == ["a", "b", "c"]
-    assert [step["state"] for step in plan.progress()] == ["planned"] * 3
-    plan.apply()
-    assert sections.log == ["a", "b", "c"]
-    assert described(plan) == [("networks", "a", "done"), ("networks", "b", "done"), ("attachments", "c", "done")]
-    assert errors(plan) == []
-    assert sections.planned == []
-
-
-def test_nothing_is_pending_without_steps(sections):
-    assert not sections.host().pending
-    assert not sections.host(sections.part("netns")).pending
-
-
-def test_an_error_stops_its_part_and_what_follows_is_planned_again(sections):
-    sections.errors["b"] = ["write_failed"]
-    sections.second = lambda done: [sections.part("netns", "d"), sections.part("attachments", "only e")]
-    plan = sections.host(
-        sections.part("networks", "a", "b", "c"), sections.part("netns", "d"), sections.part("attachments", "e", "f")
-    )
-    plan.apply()
-    assert sections.planned == [[("networks", False)]]
-    assert sections.log == ["a", "d", "only e"]
-    # The result tells what was not done, too.
-    assert described(plan) == [
-        ("networks", "a", "done"),
-        ("networks", "b", "failed"),
-        ("networks", "c", "left_out"),
-        ("netns", "d", "done"),
-        ("attachments", "only e", "done"),
-    ]
-    assert errors(plan) == [("networks", "write_failed")]
-
-
 def test_check_mode_shows_the_steps_beside_an_error_because_of_which_a_run_takes_none(sections):
     plan = Plan()
     plan.add(Step("write", "a", SAFE, None, "a", lambda: None, reason="differs"))
@@ -119,11 +80,8 @@ def test_check_mode_shows_the_steps_beside_an_error_because_of_which_a_run_takes
 
 
 def test_work_before_the_steps_may_fail(sections):
-    def apply(_workers):
-        raise OSError(30, "Read-only file system", "/var/lib/podwire")
-
     part = sections.part("networks", "a")
-    part.apply = apply
+    part.apply = raising(OSError(30, "Read-only file system", "/var/lib/podwire"))
     plan = sections.host(part)
     plan.apply()
     assert described(plan) == [("networks", "a", "left_out")]
@@ -173,22 +131,6 @@ def test_a_stale_removal_that_somebody_else_has_made_is_done(sections, rest):
     assert errors(plan) == []
 
 
-def test_a_second_plan_that_fails_is_an_error_of_the_part(sections):
-    sections.errors["a"] = ["changed_meanwhile"]
-
-    def second(done):
-        if done:
-            return []
-        failed = Part("networks", None, lambda workers: None)
-        failed.error = HostError("the directory is gone", code="missing_conf_dir")
-        return [failed]
-
-    sections.second = second
-    plan = sections.host(sections.part("networks", "a"))
-    plan.apply()
-    assert errors(plan) == [("networks", "missing_conf_dir")]
-
-
 # ---- removals, which come after the attachments
 
 
@@ -200,12 +142,6 @@ def attachments(sections, *targets, outcomes=()):
 
 def removals(sections):
     return [sections.part(name, name, late=True) for name in ("netns", "networks", "plugins")]
-
-
-def test_removals_follow_the_attachments(sections):
-    plan = sections.host(attachments(sections, "a/b/eth0"), *removals(sections))
-    plan.apply()
-    assert sections.log == ["a/b/eth0", "netns", "networks", "plugins"]
 
 
 def outcome(state, error):

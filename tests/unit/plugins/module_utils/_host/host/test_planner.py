@@ -22,6 +22,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.
     states,
     steps,
 )
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 EXAMPLES = sample.number("EXAMPLES", 40, 8)
 
@@ -44,13 +45,6 @@ def undone():
         "netns": {"names": ["web", "db"], "state": "absent"},
         "attachments": {"attachments": [attachment("a", "web", "absent"), attachment("b", "db", "absent")]},
     }
-
-
-def raising(error):
-    def fail(*_arguments):
-        raise error
-
-    return fail
 
 
 def test_the_diff_has_each_step_once_and_in_its_order(whole):
@@ -166,10 +160,9 @@ def test_removals_that_are_planned_again_share_one_manifest(whole, interrupted, 
 def test_removals_that_cannot_be_planned_again_are_an_error_of_their_section(whole, interrupted, monkeypatch):
     plan = interrupted(network("new", subnet="10.4.0.0/24"))
 
-    def refuse(_planner):
-        raise HostError("somebody has broken it", code="bad_config")
-
-    monkeypatch.setattr(conf_planner.ConfPlanner, "make", refuse)
+    monkeypatch.setattr(
+        conf_planner.ConfPlanner, "make", raising(HostError("somebody has broken it", code="bad_config"))
+    )
     plan.apply()
     # The network stays, and so does the plugin that it needs.
     assert errors(plan) == [("netns", "no_mounts"), ("networks", "bad_config"), ("plugins", "plugin_in_use")]

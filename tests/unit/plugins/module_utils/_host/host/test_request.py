@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.request import HostRequest, bin_dir_of
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.whole_host import options
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 def request(**sections):
@@ -27,9 +28,8 @@ def attachment(network, netns="web", state="present", **more):
 
 def contradictions(**sections):
     """Return the sentences of the one error."""
-    with pytest.raises(HostError) as error:
+    with fails_with("contradiction") as error:
         request(**sections)
-    assert error.value.code == "contradiction"
     return error.value.msg.split("; ")[::2]
 
 

@@ -16,6 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.info import (
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import audit
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "audit", "garbage", "runtime", "readiness"]
 
@@ -45,10 +46,7 @@ def module(tmp_path, monkeypatch):
 def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeypatch, reader):
     sound = gathering.gather(module.params, SETS)
 
-    def failing(*_args):
-        raise HostError("it cannot be read", code="unreadable")
-
-    monkeypatch.setattr(*reader, failing)
+    monkeypatch.setattr(*reader, raising(HostError("it cannot be read", code="unreadable")))
     found = gathering.gather(module.params, SETS)
     problem = {"level": "error", "code": "unreadable", "message": "it cannot be read"}
     assert [{key: row[key] for key in problem} for row in found.pop("problems")] == [problem, *sound.pop("problems")]

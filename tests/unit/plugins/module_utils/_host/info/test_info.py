@@ -27,6 +27,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.netns import See
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.records import write_record
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import raising
 
 CONFIG = {
     "cniVersion": "1.0.0",
@@ -87,10 +88,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypatch):
-    def refuse(entries):
-        raise HostError("no", code="netns_unusable")
-
-    monkeypatch.setattr(live, "find_homes", refuse)
+    monkeypatch.setattr(live, "find_homes", raising(HostError("no", code="netns_unusable")))
     here = attachments.AttachmentsInfo(HostStores(str(cache)))
     assert attachments.attachments(here)[1]["netns_state"] == "unknown"
     assert [problem.code for problem in here.problems] == ["netns_unusable"]

@@ -132,3 +132,14 @@ def dies_at(moment, monkeypatch, work):
         except Died:
             return True
     return False
+
+
+def dying_hosts(tmp_path, monkeypatch, least):
+    """Yield a host and a function that ends work at its first change, then at its second one, until it is done."""
+    ended = [True]
+    while ended[-1]:
+        moment = len(ended) - 1
+        root = tmp_path / str(moment)
+        root.mkdir()
+        yield Host(root, monkeypatch), lambda work, moment=moment: ended.append(dies_at(moment, monkeypatch, work))
+    assert len(ended) - 1 > least

@@ -90,19 +90,13 @@ def test_an_unmanaged_one_is_never_touched(conf_host):
     assert folder(conf_host) == ["05-other.conf"]
 
 
-@pytest.mark.parametrize("edit", [plugin(mtu=9), b"{", b""])
+@pytest.mark.parametrize("edit", [plugin(mtu=9), b"{", b"", None], ids=["edited", "broken", "empty", "lost"])
 def test_drift_of_one_is_repaired(conf_host, edit):
     conf_host.run(want(drop_ins=TWO))
-    (conf_host.conf_dir / "a" / "10-x.conf").write_bytes(edit)
-    plan = conf_host.run(want(drop_ins=TWO))
-    assert steps(plan) == [("write", "10-x.conf", "safe"), ("write", "10-a.conflist", "safe")]
-
-
-def test_a_lost_one_comes_back(conf_host):
-    conf_host.run(want(drop_ins=TWO))
-    os.unlink(conf_host.conf_dir / "a" / "10-x.conf")
-    plan = conf_host.run(want(drop_ins=TWO))
-    assert steps(plan) == [("create", "10-x.conf", "safe"), ("write", "10-a.conflist", "safe")]
+    path = conf_host.conf_dir / "a" / "10-x.conf"
+    path.unlink() if edit is None else path.write_bytes(edit)
+    kind = "create" if edit is None else "write"
+    assert steps(conf_host.run(want(drop_ins=TWO))) == [(kind, "10-x.conf", "safe"), ("write", "10-a.conflist", "safe")]
 
 
 def test_the_same_in_another_layout_is_no_change(conf_host):

@@ -48,8 +48,7 @@ class RuntimesHost(Host):
 
     def has(self, name, **settings):
         runtime = Runtime(name, "", "a process", str(self.conf_dir))
-        for key, value in settings.items():
-            setattr(runtime, key, value)
+        vars(runtime).update(settings)
         self.runtimes.append(runtime)
 
     def classes(self, *wanted, **options):

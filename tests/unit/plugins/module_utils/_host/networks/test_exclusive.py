@@ -12,9 +12,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.package
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import aside as removals
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import WantedNetwork
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
-    Host,
     actions,
-    dies_at,
+    dying_hosts,
     steps,
     text,
     unwant,
@@ -96,6 +95,7 @@ def test_a_network_of_ours_that_is_not_listed_goes_aside_and_stays_ours(conf_hos
     assert list(conf_host.manifest().networks) == [str(conf_host.conf_dir / "10-a.conflist")]
     plan = conf_host.run(want("a"), want("b", mtu=9), exclusive=True)
     assert steps(plan) == [("restore", "20-b.conflist", "safe"), ("write", "20-b.conflist", "safe")]
+    assert plan.steps[0].reason == "its network is wanted again"
     assert actions(plan) == ["none", "restored"]
     assert conf_host.files() == ["10-a.conflist", "20-b.conflist"]
     assert conf_host.manifest().networks[str(conf_host.conf_dir / "20-b.conflist")]["network"] == "b"
@@ -127,6 +127,7 @@ def test_absent_removes_ours_from_aside(conf_host):
     conf_host.run(want("a"), exclusive=True)
     plan = conf_host.run(unwant("b"))
     assert (steps(plan), actions(plan)) == ([("remove", "10-b.conflist" + ASIDE, "safe")], ["removed"])
+    assert plan.steps[0].reason == "state is absent"
     assert conf_host.files() == ["10-a.conflist"]
     assert conf_host.manifest().aside == {}
 
@@ -206,15 +207,11 @@ def test_the_package_of_a_file_is_named(conf_host, monkeypatch, package, words):
 
 def test_a_crash_at_any_point_loses_nothing(tmp_path, monkeypatch):
     wanted = (want("a", priority=20), want("c"))
-    moment, died = 0, True
-    while died:
-        root = tmp_path / str(moment)
-        root.mkdir()
-        host = Host(root, monkeypatch)
+    for host, die in dying_hosts(tmp_path, monkeypatch, 15):
         host.run(want("a"), want("b"))
         host.put("10-c.conflist", text("foreign"))
         host.put("87-x.conflist", text("x"))
-        died = dies_at(moment, monkeypatch, host.plan(*wanted, exclusive=True).apply)
+        die(host.plan(*wanted, exclusive=True).apply)
         contents = {host.read(name) for name in host.files()}
         assert {text("a"), text("b"), text("foreign"), text("x")} <= contents
         host.run(*wanted, exclusive=True)
@@ -228,8 +225,6 @@ def test_a_crash_at_any_point_loses_nothing(tmp_path, monkeypatch):
         assert json.loads(host.read("10-c.conflist"))["name"] == "c"
         host.run(want("b"))
         assert host.read("10-b.conflist") == text("b")
-        moment += 1
-    assert moment > 15
 
 
 # --- replace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
     actions,
     steps,
@@ -72,7 +73,7 @@ def test_what_cilium_has_renamed_is_left_so(conf_host):
         plan = conf_host.plan(want("a", mtu=1), want("b"), **options)
         assert steps(plan) == [("leave", "10-a.conflist", "foreign"), ("create", "10-b.conflist", "safe")]
         assert actions(plan) == ["foreign", "created"]
-        assert plan.steps[0].before == {"path": str(taken)}
+        assert (plan.steps[0].before, plan.steps[0].reason) == ({"path": str(taken)}, "Cilium has renamed it")
         problem, other = [entry for entry in plan.problems if entry.code == "foreign_owner"]
         assert (problem.level, other.file) == ("warning", str(conf_host.conf_dir / "10-b.conflist"))
     plan = conf_host.plan(want("a"))
@@ -104,8 +105,11 @@ def test_a_plugin_that_a_running_daemon_has_put_in_stays(conf_host):
     plan = conf_host.plan(want("a"))
     assert not plan.changed
     assert (steps(plan), actions(plan)) == ([("leave", "10-a.conflist", "foreign")], ["none"])
-    assert "istio-cni" in plan.steps[0].before
-    assert "istio-cni" not in plan.steps[0].after
+    assert reasons(plan) == ["a running program has added istio-cni"]
+    (entry,) = plan.diff()
+    injected = {"type": "istio-cni", "log_level": "info"}
+    assert json.loads(entry["before"]) == {"plugins": ["...", injected]}
+    assert json.loads(entry["after"]) == {"plugins": ["..."]}
     (problem,) = plan.problems
     assert (problem.level, problem.code) == ("warning", "foreign_owner")
     assert all(word in problem.message for word in ("Istio", "istio-cni", "process 7", "chained: false"))

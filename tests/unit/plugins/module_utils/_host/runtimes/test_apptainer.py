@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -13,10 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import apptainer, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from fake_host import FakeHost
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 CONFIG = "/etc/apptainer/apptainer.conf"
 PACKAGED = """\
@@ -28,11 +24,10 @@ cni plugin path =
 
 
 @pytest.fixture
-def fake_host(tmp_path, monkeypatch):
-    found = FakeHost(tmp_path, monkeypatch)
-    found.programs = ["apptainer"]
-    found.prints = {"--version": "apptainer version 1.4.5"}
-    return found
+def fake_host(fake_host):
+    fake_host.programs = ["apptainer"]
+    fake_host.prints = {"--version": "apptainer version 1.4.5"}
+    return fake_host
 
 
 def find():
@@ -196,9 +191,8 @@ def test_what_is_configured_already_is_left_alone(fake_host):
 
 def test_it_searches_one_directory(fake_host):
     fake_host.put(CONFIG, PACKAGED)
-    with pytest.raises(HostError, match="searches one directory for plugins, and bin_dirs has 2") as caught:
+    with fails_with("cannot_configure", "searches one directory for plugins, and bin_dirs has 2"):
         find().changes(WANTED._replace(bin_dirs=["/a", "/b"]))
-    assert caught.value.code == "cannot_configure"
 
 
 def test_a_file_that_did_not_exist_goes_again(fake_host):

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import socket
-import threading
-import time
 
 import pytest
 
@@ -18,9 +15,11 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.discover import class_of
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.nomad_agent import SELF, Agent
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 NODE = "f7476465-4d6e-c0de-26d0-e383c49be941"
-SELF = {"config": {}, "stats": {"client": {"node_id": NODE}}}
+STATS = {"config": {}, "stats": {"client": {"node_id": NODE}}}
 
 
 def node(*modes):
@@ -28,35 +27,14 @@ def node(*modes):
     return {"ID": NODE, "NodeResources": {"Networks": networks, "NodeNetworks": None}}
 
 
-class Agent:
-    """Nomad's agent: ``answers`` by path are objects, or (status, bytes); ``asked`` has the paths of the requests."""
+class Asked(Agent):
+    """Nomad's agent, as its runtime asks it."""
 
-    def __init__(self, family=socket.AF_INET, host="127.0.0.1"):
-        agent = self
-        self.asked = []
-        self.answers = {"/v1/agent/self": SELF, f"/v1/node/{NODE}": node("cni/fleet", "cni/edge")}
-        self.delay = 0
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                agent.asked.append(self.path)
-                time.sleep(agent.delay)
-                answer = agent.answers.get(self.path, (404, b"404"))
-                status, body = answer if isinstance(answer, tuple) else (200, json.dumps(answer).encode())
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_arguments):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            address_family = family
-
-        self.server = Server((host, 0), Handler)
+    def __init__(self, *place):
+        super().__init__(None, *place)
+        self.answers = {SELF: STATS, f"/v1/node/{NODE}": node("cni/fleet", "cni/edge")}
         self.runtime = class_of("nomad")("nomad")
-        self.runtime.pid, self.runtime.port = os.getpid(), self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.runtime.pid, self.runtime.port = os.getpid(), self.port
 
     def ask(self, timeout=5.0):
         return self.runtime.ask(["fleet"], timeout)
@@ -64,40 +42,34 @@ class Agent:
 
 @pytest.fixture
 def agent():
-    made = Agent()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with Asked() as made:
+        yield made
 
 
 def test_nomads_fingerprint_names_its_networks(agent):
     assert agent.ask() == CriStatus(True, "", ["edge", "fleet"])
-    assert agent.asked == ["/v1/agent/self", f"/v1/node/{NODE}"]
+    assert [path for path, _token in agent.requests] == [SELF, f"/v1/node/{NODE}"]
     agent.answers[f"/v1/node/{NODE}"] = node()
     assert agent.ask() == CriStatus(False, "its node has no CNI network", [])
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::1")])
 def test_nomad_is_asked_where_its_process_listens(family, host):
-    agent = Agent(family, host)
-    try:
+    with Asked(family, host) as agent:
         assert agent.ask().networks == ["edge", "fleet"]
-    finally:
-        agent.server.shutdown()
-        agent.server.server_close()
 
 
 @pytest.mark.parametrize(
     ("path", "answer", "words"),
     [
-        ("/v1/agent/self", (403, b"Permission denied"), "status 403 (it has ACLs; set NOMAD_TOKEN"),
-        ("/v1/agent/self", (400, b"Client sent an HTTP request to an HTTPS server."), "status 400"),
-        ("/v1/agent/self", (200, b"{"), "does not tell"),
-        ("/v1/agent/self", (200, b"[" * 100_000), "does not tell"),
-        ("/v1/agent/self", (200, b"[]"), "is not an object"),
-        ("/v1/agent/self", {"stats": {}}, "not in its answer"),
-        ("/v1/agent/self", {"stats": None}, "not in its answer"),
-        ("/v1/agent/self", {"stats": {"client": {"node_id": "../../x"}}}, "names no node"),
+        (SELF, (403, b"Permission denied"), "status 403 (it has ACLs; set NOMAD_TOKEN"),
+        (SELF, (400, b"Client sent an HTTP request to an HTTPS server."), "status 400"),
+        (SELF, (200, b"{"), "does not tell"),
+        (SELF, (200, b"[" * 100_000), "does not tell"),
+        (SELF, (200, b"[]"), "is not an object"),
+        (SELF, {"stats": {}}, "not in its answer"),
+        (SELF, {"stats": None}, "not in its answer"),
+        (SELF, {"stats": {"client": {"node_id": "../../x"}}}, "names no node"),
         (f"/v1/node/{NODE}", (404, b"node not found"), "404"),
         (f"/v1/node/{NODE}", {"NodeResources": {"Networks": ["x"]}}, "not in its answer"),
         (f"/v1/node/{NODE}", {"NodeResources": {}}, "not in its answer"),
@@ -105,9 +77,8 @@ def test_nomad_is_asked_where_its_process_listens(family, host):
 )
 def test_an_answer_of_nomad_that_is_none_is_not_known(agent, path, answer, words):
     agent.answers[path] = answer
-    with pytest.raises(HostError, match="API of Nomad's agent") as caught:
+    with fails_with("not_answered", "API of Nomad's agent") as caught:
         agent.ask()
-    assert caught.value.code == "not_answered"
     assert words in caught.value.msg
 
 
@@ -121,7 +92,7 @@ def test_an_agent_with_tls_is_asked_over_tls(agent, monkeypatch):
     monkeypatch.setenv("NOMAD_ADDR", "https://127.0.0.1:4646")
     with pytest.raises(HostError, match="SSL"):
         agent.ask()
-    assert agent.asked == []
+    assert agent.requests == []
 
 
 def test_another_process_on_the_port_is_not_asked(agent):
@@ -131,7 +102,7 @@ def test_another_process_on_the_port_is_not_asked(agent):
     agent.runtime.pid = 2**22 + 1
     with pytest.raises(HostError, match="does not tell"):
         agent.ask()
-    assert agent.asked == []
+    assert agent.requests == []
 
 
 # --- programs
@@ -180,9 +151,8 @@ def test_a_network_that_podman_does_not_find_is_missing(program):
     ],
 )
 def test_a_podman_that_answers_otherwise_is_not_known(program, script, code):
-    with pytest.raises(HostError) as caught:
+    with fails_with(code):
         podman(program, script).ask(["a"], 0.5)
-    assert caught.value.code == code
 
 
 def test_containers_of_podman_that_do_not_run(program):
@@ -195,9 +165,8 @@ def test_containers_of_podman_that_do_not_run(program):
 
 @pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[{"State": "exited", "Id": "c", "Names": []}]', "true"])
 def test_containers_of_podman_that_are_not_understood(program, text):
-    with pytest.raises(HostError) as caught:
+    with fails_with("not_answered"):
         podman(program, f"echo '{text}'").stopped(5)
-    assert caught.value.code == "not_answered"
     with pytest.raises(HostError):
         podman(program, "exit 125").stopped(5)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -15,11 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-from layouts import network, put, single  # noqa: E402
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.runtimes.layouts import network, put, single
 
 
 class Host:
@@ -39,8 +34,7 @@ class Host:
 
     def has(self, name, version="", conf_dir=None, **settings):
         runtime = Runtime(name, version, "process 1", conf_dir or self.conf_dir)
-        for key, value in settings.items():
-            setattr(runtime, key, value)
+        vars(runtime).update(settings)
         self.runtimes.append(runtime)
         return runtime
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad i
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 DISTRIBUTIONS = {name: profile.config for name, profile in profiles.PROFILES.items() if profile.config}
 
@@ -56,18 +58,6 @@ def test_openshift_is_crio_with_a_directory_of_its_own(fake_host):
     fake_host.programs = ["crio"]
     fake_host.put("/etc/crio/crio.conf.d/00-default", '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\n')
     assert crio(fake_host)[0].name == "openshift"
-
-
-def test_a_configuration_of_crio_that_is_not_understood_is_said(fake_host):
-    fake_host.programs = ["crio"]
-    fake_host.prints = {"--version": "crio version 1.30.4"}
-    fake_host.put("/etc/crio/crio.conf", "[crio.network\n")
-    [runtime] = crio(fake_host)
-    assert runtime.conf_dir == "/etc/cni/net.d"
-    assert (
-        "/etc/crio/crio.conf: it is not understood" in runtime.notes[0]
-        and "default directories are assumed" in runtime.notes[0]
-    )
 
 
 # --- podman
@@ -141,9 +131,8 @@ def test_podman_5_is_told_to_use_what_it_no_longer_has(fake_host, version, reads
     if reads:
         assert runtime.changes(desired)
     else:
-        with pytest.raises(HostError, match=words) as caught:
+        with fails_with("no_cni", words):
             runtime.changes(desired)
-        assert caught.value.code == "no_cni"
 
 
 def test_podmans_storage_may_be_elsewhere(fake_host):
@@ -152,11 +141,6 @@ def test_podmans_storage_may_be_elsewhere(fake_host):
     fake_host.put("/usr/libexec/podman/netavark", "")
     assert podman(fake_host).reads
     assert fake_host.asked == [("/usr/bin/podman", "--version")]
-
-
-def test_a_configuration_of_podman_that_is_not_understood_is_said(fake_host):
-    fake_host.put("/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n")
-    assert "network_backend is not a string" in podman(fake_host).notes[0]
 
 
 # --- Nomad
@@ -226,15 +210,6 @@ def test_nomad_2_looks_for_plugins_in_two_places(fake_host):
     assert nomad(fake_host)[0].bin_dirs == ["/opt/cni/bin", "/usr/libexec/cni"]
 
 
-def test_a_configuration_of_nomad_that_is_not_understood_is_said(fake_host):
-    fake_host.programs = ["nomad"]
-    fake_host.prints = {"version": "Nomad v1.10.0"}
-    fake_host.put("/etc/nomad.d/nomad.hcl", "client {\n  enabled = var.x\n}")
-    for runtime in nomad(fake_host):
-        assert "line 2 is not understood" in runtime.notes[0]
-    assert nomad(fake_host)[0].conf_dir == "/opt/cni/config"
-
-
 # --- others
 
 
@@ -254,8 +229,6 @@ def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(fake_host):
     for namespace in ("../x", "x\\u0000", ".."):
         fake_host.put("/etc/nerdctl/nerdctl.toml", f'namespace = "{namespace}"')
         assert others(fake_host)["nerdctl"].folder == "default"
-    fake_host.put("/etc/nerdctl/nerdctl.toml", "namespace = [")
-    assert "not understood" in others(fake_host)["nerdctl"].notes[0]
 
 
 def test_buildkit_reads_one_file_in_some_modes(fake_host):
@@ -272,8 +245,6 @@ def test_buildkit_reads_one_file_in_some_modes(fake_host):
     fake_host.run("buildkitd", "--containerd-worker-net=cni", "--containerd-cni-config-path=/z.json")
     runtime = others(fake_host)["buildkit"]
     assert (runtime.reads, runtime.conf_file, runtime.evidence) == (True, "/z.json", "a running buildkitd")
-    fake_host.put("/etc/buildkit/buildkitd.toml", "[worker")
-    assert "not understood" in others(fake_host)["buildkit"].notes[0]
 
 
 def test_cri_dockerd_is_configured_by_flags(fake_host):
@@ -301,11 +272,40 @@ def test_multus_is_found_where_it_has_written(fake_host):
     assert (runtime.name, runtime.conf_dir) == ("multus", fake_host.path("/net.d"))
 
 
+@pytest.mark.parametrize(
+    ("program", "path", "text", "words", "conf_dir"),
+    [
+        (
+            "crio",
+            "/etc/crio/crio.conf",
+            "[crio.network\n",
+            "crio.conf: it is not understood.* default",
+            "/etc/cni/net.d",
+        ),
+        ("nomad", "/etc/nomad.d/nomad.hcl", "client {\n  x = var.x\n}", "line 2 is not understood", "/opt/cni/config"),
+        ("podman", "/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n", "is not a string", ""),
+        ("nerdctl", "/etc/nerdctl/nerdctl.toml", "namespace = [", "not understood", ""),
+        ("buildkitd", "/etc/buildkit/buildkitd.toml", "[worker", "not understood", ""),
+    ],
+)
+def test_a_configuration_that_is_not_understood_is_said(fake_host, program, path, text, words, conf_dir):
+    fake_host.programs = [program]
+    fake_host.prints = {"--version": f"{program} version 4.3.1", "version": "Nomad v1.10.0"}
+    fake_host.put(path, text)
+    found = on_host(fake_host)
+    assert [runtime.notes for runtime in found if not re.search(words, runtime.notes[0])] == []
+    assert found[0].conf_dir == conf_dir or not conf_dir
+
+
 # --- all together
 
 
+def on_host(fake_host):
+    return discover.runtimes_on_host(fake_host.path("/net.d"), HostView())
+
+
 def test_a_host_without_runtimes_has_none(fake_host):
-    assert discover.runtimes_on_host(fake_host.path("/net.d"), HostView()) == []
+    assert on_host(fake_host) == []
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_host_without_runtimes_has_none(fake_host):
 def test_a_runtime_is_found_by_its_process_alone(fake_host, command, names):
     argv = command.split()
     fake_host.processes = [Process(1, argv, argv[0])]
-    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == names
+    assert [runtime.name for runtime in on_host(fake_host)] == names
 
 
 @pytest.mark.parametrize(
@@ -345,20 +345,20 @@ def test_a_runtime_is_found_by_its_process_alone(fake_host, command, names):
 def test_a_runtime_is_found_by_its_program_alone(fake_host, monkeypatch, program, names):
     fake_host.programs = [program]
     monkeypatch.setattr(os.path, "isdir", lambda path: True)
-    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == names
+    assert [runtime.name for runtime in on_host(fake_host)] == names
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(fake_host, name):
     fake_host.put(DISTRIBUTIONS[name], "version = 2\n")
-    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == [name]
+    assert [runtime.name for runtime in on_host(fake_host)] == [name]
 
 
 def test_runtimes_are_sorted_by_name_and_directory(fake_host):
     fake_host.programs = ["podman", "containerd", "nerdctl", "crio"]
     fake_host.put("/net.d/00-multus.conf", "{}")
     fake_host.put("/net.d/10-a.conf", "{}")
-    names = [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())]
+    names = [runtime.name for runtime in on_host(fake_host)]
     assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
 
 
@@ -508,5 +508,5 @@ def test_mesos_is_configured_by_flags_and_files(fake_host):
 )
 def test_the_agent_of_ecs_is_found_by_its_configuration(fake_host, text, reads, bin_dir):
     fake_host.put("/etc/ecs/ecs.config", text)
-    [runtime] = discover.runtimes_on_host(fake_host.path("/net.d"), HostView())
+    [runtime] = on_host(fake_host)
     assert (runtime.name, runtime.reads, runtime.bin_dirs) == ("ecs", reads, [bin_dir])

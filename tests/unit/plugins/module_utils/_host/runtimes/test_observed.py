@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import PROFILES
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.runtimes.layouts import LAYOUTS, put
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.runtimes.predicted import (
+    agree,
+    containerd_prediction,
+    podman_prediction,
+)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-from layouts import LAYOUTS, put  # noqa: E402
-from predicted import agree, containerd_prediction, podman_prediction  # noqa: E402
-
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import PROFILES  # noqa: E402
-
 with open(os.path.join(HERE, "observed.json"), encoding="utf-8") as _stream:
     OBSERVED = json.load(_stream)
 COLUMNS = sorted({name for rows in OBSERVED.values() for row in rows for name in row["by"]})

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
@@ -21,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import note_reload, reload_step
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 
 @pytest.fixture
@@ -65,9 +65,8 @@ def test_what_stands_in_the_way_is_refused_before_anything_is_written(conf_dir):
     os.mkdir(conf_dir)
     with open(os.path.join(conf_dir, "00-broken.conflist"), "w") as stream:
         stream.write("{")
-    with pytest.raises(HostError) as error:
+    with fails_with("not_effective") as error:
         plan(conf_dir, want("a"), ensure_effective="a")
-    assert error.value.code == "not_effective"
     assert "00-broken.conflist" in error.value.msg
     assert os.listdir(conf_dir) == ["00-broken.conflist"]
     assert plan(conf_dir, want("a")).effective[0]["network"] is None

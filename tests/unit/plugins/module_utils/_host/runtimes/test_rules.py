@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import pytest
 
@@ -18,10 +17,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profile
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from layouts import BRIDGE, LAYOUTS, network, put, single
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.runtimes.layouts import (
+    BRIDGE,
+    LAYOUTS,
+    network,
+    put,
+    single,
+)
 
 ANY = ["0.1.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
@@ -18,6 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.processes import
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, settings, setup
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.setup import Setup
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
 
 WANTED = RuntimeSettings("/n", ["/b"])
 
@@ -90,22 +90,16 @@ def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkey
     assert not os.listdir(settings._DIRECTORY)
 
 
-def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
+@pytest.mark.parametrize("due", [False, True])
+def test_a_change_that_does_not_help_is_undone_and_a_restart_that_was_due_stays_due(tmp_path, monkeypatch, crio, due):
+    if due:
+        settings.note_restart("crio", os.getpid())
     read_again(monkeypatch, crio, "/other")
     made = plan(tmp_path, [crio]).plan
-    with pytest.raises(HostError, match="crio would still read /other") as caught:
+    with fails_with("overridden", "crio would still read /other"):
         made.apply()
-    assert caught.value.code == "overridden"
     assert not os.path.exists(made.steps[0].target)
-    assert not settings.restart_pending("crio", os.getpid())
-
-
-def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monkeypatch, crio):
-    settings.note_restart("crio", os.getpid())
-    read_again(monkeypatch, crio, "/other")
-    with pytest.raises(HostError):
-        plan(tmp_path, [crio]).plan.apply()
-    assert settings.restart_pending("crio", os.getpid())
+    assert settings.restart_pending("crio", os.getpid()) is due
 
 
 def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
@@ -118,9 +112,8 @@ def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
     before = {"version": 2, "imports": [], "plugins": {"io.containerd.grpc.v1.cri": cri_tables}}
     after = {"version": 3, "imports": ["x"], "plugins": {"io.containerd.grpc.v1.cri": {"cni": {"conf_dir": "/n"}}}}
     host_has(monkeypatch, containerd("/n", after))
-    with pytest.raises(HostError) as caught:
+    with fails_with("settings_lost") as caught:
         plan(tmp_path, [containerd("/x", before)]).plan.apply()
-    assert caught.value.code == "settings_lost"
     assert "plugins.io.containerd.grpc.v1.cri.registry" in caught.value.msg
     assert not os.path.exists(str(tmp_path / "config.toml"))
     after["plugins"]["io.containerd.grpc.v1.cri"]["registry"] = {"config_path": "/r"}
@@ -140,9 +133,8 @@ def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
 )
 def test_a_runtime_that_is_not_to_be_configured_is_an_error(tmp_path, monkeypatch, name, here, code):
     host_has(monkeypatch, *(runtime_named(other, evidence="a test") for other in here))
-    with pytest.raises(HostError) as caught:
+    with fails_with(code):
         plan(tmp_path, [runtime_named(name)])
-    assert caught.value.code == code
 
 
 def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypatch):
@@ -160,9 +152,8 @@ def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_
         return runtime
 
     wanted = WANTED._replace(bin_dirs=[str(tmp_path / "none"), str(tmp_path / "bin")])
-    with pytest.raises(HostError) as caught:
+    with fails_with("missing_bin_dir"):
         plan(tmp_path, [podman()], wanted)
-    assert caught.value.code == "missing_bin_dir"
     assert [code for code, _text in plan(tmp_path, [podman()], wanted, check=True).plan.warnings] == ["missing_bin_dir"]
     (tmp_path / "bin").mkdir()
     assert plan(tmp_path, [podman()], wanted).plan.steps
@@ -171,9 +162,8 @@ def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_
 def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(tmp_path):
     containerd, nomad = runtime_named("containerd-1.7", evidence="a test"), runtime_named("nomad", evidence="a test")
     containerd.config, containerd.reads, nomad.reads = "/c", False, False
-    with pytest.raises(HostError) as caught:
+    with fails_with("cri_disabled"):
         plan(tmp_path, [containerd])
-    assert caught.value.code == "cri_disabled"
     made = plan(tmp_path, [nomad]).plan
     assert (made.steps, [code for code, _text in made.warnings]) == ([], ["no_client"])
 

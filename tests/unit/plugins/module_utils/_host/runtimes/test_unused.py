@@ -34,8 +34,7 @@ class Host:
     def has(self, name, *bin_dirs, conf_dir="etc", **settings):
         dirs = [self.path(folder) for folder in bin_dirs]
         runtime = Runtime(name, "", "process 1", self.path(conf_dir), dirs)
-        for key, value in settings.items():
-            setattr(runtime, key, value)
+        vars(runtime).update(settings)
         self.runtimes.append(runtime)
 
     def install(self, folder, *names):

@@ -152,13 +152,6 @@ def test_a_declared_network_without_a_user_is_tried_last(ready_host):
     assert (found["ready"], found["obstacles"][-1]["code"]) == (None, "missing_runtime")
 
 
-def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(ready_host):
-    ready_host.containerd.reads, ready_host.containerd.notes = False, ["its CRI plugin is disabled"]
-    assert ready_host.levels() == [("info", "not_cni")]
-    ready_host.kubelet = True
-    assert ready_host.levels() == [("error", "cri_disabled")]
-
-
 def test_a_runtime_that_starts_no_container_is_an_error(ready_host):
     ready_host.containerd.reads, ready_host.containerd.notes = False, ["podman 5 has no CNI"]
     ready_host.containerd.refuses = "podman 5 has no CNI"
