@@ -353,10 +353,10 @@ def _report(plan: GcPlan) -> Dict[str, Any]:
         "collected": [candidate.row() for candidate in plan.candidates],
         "kept": plan.kept,
         "live": {
-            "complete": plan.complete,
-            "why": plan.why,
-            "namespaces": plan.namespaces,
-            "sources": plan.live,
+            "complete": plan.live.complete,
+            "why": plan.live.why,
+            "namespaces": len(plan.live.namespaces.all),
+            "sources": plan.live.rows(),
         },
         "gc": [verb.row() for verb in plan.verbs],
     }

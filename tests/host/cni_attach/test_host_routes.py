@@ -135,8 +135,7 @@ def attached(host, cache):
 
 
 def served(host, cache):
-    done, left = [], []
-    repair_all(str(cache), done, left)
+    done, left = repair_all(str(cache))
     return bool(done), left
 
 

@@ -283,9 +283,8 @@ class GeneratedHost:
     def service(self) -> None:
         self.log.append("the repair service")
         path, os.environ["PATH"] = os.environ["PATH"], self._environment["PATH"]
-        repaired: list[str] = []
         try:
-            repair_all(str(self.cache), repaired, [])
+            repaired, _left = repair_all(str(self.cache))
         finally:
             os.environ["PATH"] = path
         self._done["service"] += len(repaired)

@@ -212,8 +212,8 @@ def test_the_service_puts_nothing_back_that_takes_a_way(new_world):
     world.reroute()
     sh(f"ip -n {world.b.namespace} route delete default")
     world.facts(_SHORT)
-    repair_all(str(world.site.cache), done := [], left := [])
-    assert [{line.split("/")[1] for line in lines} for lines in (done, left)] == [{"pwf-b-0001"}, {"pwf-a-0001"}]
+    sentences = repair_all(str(world.site.cache))
+    assert [{line.split("/")[1] for line in lines} for lines in sentences] == [{"pwf-b-0001"}, {"pwf-a-0001"}]
     assert ("connection", "beyond") in world.facts(_SHORT)
 
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "plugins"))
 from module_utils._host import netns
 from module_utils._host.attachments import recording
 from module_utils._host.attachments.caches import read_cache
-from module_utils._host.attachments.drift import find_drift, present_in
+from module_utils._host.attachments.drift import Drifts, present_in
 from module_utils._host.attachments.outcome import AttachSettings
 from module_utils._host.attachments.planner import AttachPlanner
 from module_utils._host.attachments.request import parse_attachments
@@ -45,7 +45,7 @@ def look(cache_dir: str) -> dict[str, float]:
     used, begun = kilobytes(), time.perf_counter()
     seen = netns.inspect_paths({attached.netns: () for attached in entries})
     present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
-    drifts = find_drift(present, AttachmentStore(cache_dir).read_shared())
+    drifts = Drifts(present, AttachmentStore(cache_dir).read_shared())
     seconds = time.perf_counter() - begun
     sources = [drift.source for drift in drifts.attachments]
     assert sources == [RECORDED] * len(entries), "not every attachment has a footprint"

@@ -59,7 +59,7 @@ class CacheContents:
 class HostStores:
     """The stores of a host, each read once, when it is first asked for, for all parts of a run.
 
-    ``contents``: of the cache *cache_dir*, ``others``: of the known caches. ``live``: the LiveSet, once who
+    ``contents``: of the cache *cache_dir*, ``others``: of the other known caches. ``live``: the LiveSet, once who
     lives has been read, after all that may be left of the dead. Raises HostError like :func:`read_cache` and
     :func:`check_directories`.
     """
@@ -76,20 +76,15 @@ class HostStores:
 
     @cached_property
     def others(self) -> List[CacheContents]:
-        return read_other_caches(self.cache_dir)
-
-
-def read_other_caches(cache_dir: str) -> List[CacheContents]:
-    """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
-    known = [_MANAGED_DIR, cache.DEFAULT_DIR]
-    known += [os.path.join(cache.DEFAULT_DIR, name) for name in names_in(cache.DEFAULT_DIR)]
-    this = os.path.realpath(cache_dir)
-    return [
-        read_cache(folder, is_other=True)
-        for folder in known
-        if os.path.realpath(folder) != this
-        and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
-    ]
+        known = [_MANAGED_DIR, cache.DEFAULT_DIR]
+        known += [os.path.join(cache.DEFAULT_DIR, name) for name in names_in(cache.DEFAULT_DIR)]
+        this = os.path.realpath(self.cache_dir)
+        return [
+            read_cache(folder, is_other=True)
+            for folder in known
+            if os.path.realpath(folder) != this
+            and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
+        ]
 
 
 def read_cache(cache_dir: str, is_other: bool = False) -> CacheContents:

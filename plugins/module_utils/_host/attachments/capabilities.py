@@ -75,7 +75,7 @@ def _unread(outcome: Outcome, config: NetworkConfigList) -> Iterator[Note]:
     part = outcome.wanted.pod
     for name in sorted(name for name, value in outcome.wanted.capability_args.items() if value):
         # What a pod as a whole is given reaches those of its networks that take it.
-        of_pod = name in outcome.wanted.conventional or (part is not None and name not in part.asked)
+        of_pod = part is not None and name not in part.asked
         if name not in declared and not of_pod:
             text = (
                 f"{outcome.key}: no plugin of the network declares the capability {name}, so nothing reads "

@@ -31,17 +31,15 @@ _GUID = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){7}", re.IGNORECASE)
 _LARGEST_BURST = 8 * (2**32 - 1) - 1
 
 
-class Unsound(ValueError):
-    """An argument that a plugin could not read; the text names its place, what was expected and what was found."""
+def _unsound(text: str) -> HostError:
+    """Return the error of an argument that a plugin could not read: its place, what was expected and what was found."""
+    return HostError(text, code="bad_capability_args")
 
 
 def check_capability_args(arguments: Mapping[str, Any], where: str) -> None:
     """Raise HostError ``bad_capability_args`` for the first unsound argument. Unknown capabilities are not checked."""
     for capability, value in arguments.items():
-        try:
-            _check(capability, value, f"{where}.{capability}")
-        except Unsound as error:
-            raise HostError(str(error), code="bad_capability_args") from error
+        _check(capability, value, f"{where}.{capability}")
 
 
 def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: str) -> None:
@@ -53,7 +51,7 @@ def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: 
             for other in configured:
                 if ip_range.overlaps(other):
                     text = f"{what}: ipRanges: {ip_range.text} overlaps {other.text}, which is a range of the "
-                    raise HostError(f"{text}network itself", code="bad_capability_args")
+                    raise _unsound(f"{text}network itself")
 
 
 def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
@@ -62,7 +60,7 @@ def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
     for capability, value in arguments.items():
         try:
             _check(capability, value, capability)
-        except Unsound:
+        except HostError:
             continue
         kept[capability] = value
     return kept
@@ -76,7 +74,7 @@ def _check(capability: str, value: Any, where: str) -> None:
 
 def _refuse(where: str, expected: str, value: Any, advice: str = "") -> None:
     description = {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or json.dumps(value)[:80]
-    raise Unsound(f"{where}: expected {expected}, found {description}{advice}")
+    raise _unsound(f"{where}: expected {expected}, found {description}{advice}")
 
 
 def _number(lowest: int, highest: int, value: Any, where: str) -> None:
@@ -96,7 +94,7 @@ def _text(is_sound: Callable[[str], Any], expected: str, value: Any, where: str)
 def _private(value: Any, where: str) -> None:
     # Its values may be secrets.
     if not isinstance(value, str):
-        raise Unsound(f"{where}: expected a string, found a value of another type; put it into quotes")
+        raise _unsound(f"{where}: expected a string, found a value of another type; put it into quotes")
 
 
 def _mac(value: Any, where: str) -> None:
@@ -136,15 +134,15 @@ def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, w
         name = names.get(str(key).lower())
         if name is None:
             # Plugins would ignore it, and leave a port open on all addresses or a container without its limit.
-            raise Unsound(f"{where}: unknown key {json.dumps(key)[:80]}; known keys: {', '.join(members)}")
+            raise _unsound(f"{where}: unknown key {json.dumps(key)[:80]}; known keys: {', '.join(members)}")
         if name in by_name:
-            raise Unsound(f"{where}: {name} is given twice")
+            raise _unsound(f"{where}: {name} is given twice")
         if entry is not None:
             members[name](entry, f"{where}.{key}")
             by_name[name] = entry
     for key in required:
         if key not in by_name:
-            raise Unsound(f"{where}: {key} is missing")
+            raise _unsound(f"{where}: {key} is missing")
     return by_name
 
 
@@ -154,7 +152,7 @@ def _bandwidth(value: Any, where: str) -> None:
     bandwidth = _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
     for way in ("ingress", "egress"):
         if bool(bandwidth.get(f"{way}Rate")) != bool(bandwidth.get(f"{way}Burst")):
-            raise Unsound(f"{where}: {way}Rate and {way}Burst go together; set both (greater than 0) or neither")
+            raise _unsound(f"{where}: {way}Rate and {way}Burst go together; set both (greater than 0) or neither")
 
 
 def _ip_ranges(value: Any, where: str) -> None:
@@ -169,28 +167,28 @@ def _ip_ranges(value: Any, where: str) -> None:
             ranges.append((place, _range(_object((), _RANGE, entry, place), place)))
         if len({ip_range.subnet.version for _where, ip_range in ranges[first:]}) > 1:
             remedy = "give each family its own set"
-            raise Unsound(f"{where}[{index}]: the ranges of a set must have one address family; {remedy}")
+            raise _unsound(f"{where}[{index}]: the ranges of a set must have one address family; {remedy}")
     for at, (place, ip_range) in enumerate(ranges):
         for other_place, other in ranges[:at]:
             if ip_range.overlaps(other):
                 text = f"{place}: {ip_range.text} overlaps {other.text} of {other_place}"
-                raise Unsound(f"{text}, which host-local refuses")
+                raise _unsound(f"{text}, which host-local refuses")
 
 
 def _range(entry: Mapping[str, Any], where: str) -> Range:
-    """Return a range whose members were checked one by one. Raises Unsound if host-local would refuse it."""
+    """Return a range whose members were checked one by one. Raises HostError if host-local would refuse it."""
     whole = range_of({"subnet": entry["subnet"]})
     if whole is None:
-        raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to assign addresses from")
+        raise _unsound(f"{where}.subnet: {entry['subnet']} is too small to assign addresses from")
     if getattr(interface_of(entry["subnet"]), "ip", None) != whole.subnet.network_address:
-        raise Unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
+        raise _unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
     for key in ("rangeStart", "rangeEnd"):
         ip = ip_of(entry.get(key) or "")
         if ip and ip not in whole.subnet:
-            raise Unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
+            raise _unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
     ip_range = range_of(entry)
     if ip_range is None:
-        raise Unsound(f"{where}: rangeEnd {entry.get('rangeEnd')} is before the start of the range")
+        raise _unsound(f"{where}: rangeEnd {entry.get('rangeEnd')} is before the start of the range")
     return ip_range
 
 

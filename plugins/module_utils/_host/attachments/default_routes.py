@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
-from ...libcni import cache, gojson, netns as kernel_netns, types
+from ...libcni import gojson, netns as kernel_netns, types
 from ...libcni.errors import CNIError
 from ...libcni.fields import Route
 from ...libcni.multi.routes import DEFAULTS, family_of, with_default_routes
@@ -25,23 +25,22 @@ from .verbs import Failed, Verbs, living_netns
 
 
 def apply_routes(
-    cache_dir: str, routes: Optional[PodRoutes], attached: Attached, container: Netns, taken: Collection[str] = ()
+    store: AttachmentStore, routes: Optional[PodRoutes], taken: Collection[str], attached: Attached, container: Netns
 ) -> Attached:
     """Give an attachment the default routes that its pod asks for; None: those that its plugins made.
 
-    They change in the kernel and in its entry in *cache_dir*; returned is the attachment as it is then. *taken*:
-    families whose routes it does not get back. Raises HostError ``netns_replaced``, ``cache_unwritable``, or
+    They change in the kernel and in its cache entry; returned is the attachment as it is then. *taken*: families whose
+    routes it does not get back. Raises HostError ``netns_replaced``, ``cache_unwritable``, or
     ``default_route_failed``; then the kernel has what it had before.
     """
-    key, asked, before = attached.key, routes or PodRoutes(), attached.pod or PodMember("", 0, attached.key.network)
+    key, asked, before = attached.key, routes or PodRoutes(), attached.pod or PodMember(0, attached.key.network)
     made = before.result if before.routes else attached.result
     container.require(f"cannot change the default routes of {key}")
-    store = AttachmentStore(cache_dir)
 
     def begin(own: List[Dict[str, Any]]) -> None:
         # If this run is killed, the next one knows the routes that the kernel may lack.
         if attached.state:
-            begun = PodMember(before.pod, before.place, before.network, asked or before.routes, made, own, moving=True)
+            begun = PodMember(before.place, before.network, asked or before.routes, made, own, moving=True)
             store.write(attached.changed(pod=begun))
 
     try:
@@ -52,15 +51,16 @@ def apply_routes(
         remedy = "default-route must name a gateway in a subnet of the network"
         text = f"cannot change the default routes of {key}: {error}; {remedy}"
         raise HostError(text, code="default_route_failed") from error
-    member = PodMember(before.pod, before.place, before.network, asked, made if asked else None, removed)
-    result = changed_result(made or {}, asked)
-    write_result(cache_dir, attached, result)
-    return attached.changed(result=result, pod=member)
+    member = PodMember(before.place, before.network, asked, made if asked else None, removed)
+    changed = attached.changed(result=changed_result(made or {}, asked), pod=member)
+    try:
+        store.write_entry(changed)
+    except CNIError as error:
+        raise HostError(f"cannot write the cache entry of {key}: {error}", "cache_unwritable") from error
+    return changed
 
 
-def reroute(
-    outcome: Outcome, others: Sequence[Outcome], verbs: Verbs, cache_dir: str
-) -> Tuple[Optional[Failed], Callable[[], None]]:
+def reroute(outcome: Outcome, others: Sequence[Outcome], verbs: Verbs) -> Tuple[Optional[Failed], Callable[[], None]]:
     """Give an attachment that exists the default routes that its pod asks for. *others* are all of the plan.
 
     A route that an earlier network of the pod gets back stays away. Returns the failure of a CHECK that cannot pass,
@@ -74,7 +74,7 @@ def reroute(
 
     def change(attached: Attached, routes: Optional[PodRoutes], taken: Collection[str]) -> Tuple[Attached, Any]:
         with container:
-            changed = apply_routes(cache_dir, routes, attached, container, taken)
+            changed = apply_routes(verbs.store, routes, taken, attached, container)
             # A CHECK that fails now, as with some plugins after an ADD, never works.
             failure = verbs.check_new(changed, container)
             if changed.state:
@@ -158,17 +158,6 @@ class _Move:
     def _add(self, route: Route) -> None:
         if kernel_netns.add_route(route, self._ifname):
             self._undo.append((kernel_netns.delete_route, route))
-
-
-def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> None:
-    """Write *result* to the cache entry of an attachment. Raises HostError ``cache_unwritable``."""
-    try:
-        entry = cache.read_entry(cache.cache_path(cache_dir, *attached.key))
-        if entry is not None:
-            entry.result = result
-            cache.write_entry(cache_dir, entry)
-    except CNIError as error:
-        raise HostError(f"cannot write the cache entry of {attached.key}: {error}", "cache_unwritable") from error
 
 
 def renew_footprint(attached: Attached, container: Netns) -> None:

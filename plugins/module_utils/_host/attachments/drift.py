@@ -61,6 +61,9 @@ def _written(cache_dir: str, key: Key) -> float:
 class Drifts:
     """What attachments and their networks need, and what of it has drifted: ``by_owner``.
 
+    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
+    lease counts as a live container's. Raises HostError if the present state cannot be read.
+
     ``order``: that of the rules in chains. ``problems``: sentences about what could not be read, so that drift of it
     goes undetected. ``damages``: sentences about records that could not be used. ``reading``: what was read.
     """
@@ -70,6 +73,7 @@ class Drifts:
         attachments: Sequence[Present] = (),
         shared: Optional[SharedFootprints] = None,
         rehearse: Optional[Rehearse] = None,
+        find_freed: Optional[FindFreed] = None,
     ) -> None:
         self.by_owner: Dict[Owner, Drift] = {}
         self.reading = Reading({})
@@ -83,6 +87,8 @@ class Drifts:
         self._obstacles: Dict[Key, str] = {}
         if attachments:
             self._find()
+        if find_freed is not None:
+            self._note_freed(find_freed)
 
     def of(self, key: Key) -> Optional[Drift]:
         """Return the drift of an attachment; None if its namespace is gone."""
@@ -212,6 +218,12 @@ class Drifts:
             compare(reading, drift)
         self.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
 
+    def _note_freed(self, find_freed: FindFreed) -> None:
+        taken = {place: Key(*drift.owner) for drift in self.attachments for place in drift.taken}
+        freed = find_freed(taken) if taken else {}
+        for drift in self.attachments:
+            drift.freed = {place: freed[place] for place in drift.taken if place in freed}
+
     def _tell_damages(self) -> None:
         damages: Dict[Owner, str] = {key: present.attached.damage for key, present in self._present.items()}
         for owner, problem in {**damages, (): self._shared.damage}.items():
@@ -226,31 +238,11 @@ class Drifts:
             self.damages.append(f"{problem}; {rest}; remove the file, or attach again, to end this warning")
 
 
-def find_drift(
-    attachments: Sequence[Present],
-    shared: Optional[SharedFootprints] = None,
-    rehearse: Optional[Rehearse] = None,
-    find_freed: Optional[FindFreed] = None,
-) -> Drifts:
-    """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
-
-    *shared*: what was recorded of what they share. *rehearse*: None if no plugin may run. *find_freed*: None if every
-    lease counts as a live container's.
-    """
-    drifts = Drifts(attachments, shared, rehearse)
-    taken = {place: Key(*drift.owner) for drift in drifts.attachments for place in drift.taken}
-    if taken and find_freed is not None:
-        freed = find_freed(taken)
-        for drift in drifts.attachments:
-            drift.freed = {place: freed[place] for place in drift.taken if place in freed}
-    return drifts
-
-
 def find_recorded_drift(cache_dir: str, entries: Sequence[Attached]) -> Drifts:
-    """Do the same for *entries* of a cache directory, with what was recorded there. No plugin runs."""
+    """Compare *entries* of a cache directory with the present state, by what was recorded there. No plugin runs."""
     seen = inspect_paths({attached.netns: () for attached in entries if attached.netns})
     identities = {path: namespace.identity for path, namespace in seen.items()}
-    return find_drift(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
+    return Drifts(present_in(cache_dir, entries, identities), AttachmentStore(cache_dir).read_shared())
 
 
 # ---- repair in place

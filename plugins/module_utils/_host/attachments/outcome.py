@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -134,17 +134,11 @@ class Outcome:
     def fail(self, error: HostError) -> None:
         self.ended, self.error = FAILED, dict(error.facts, code=error.code, message=error.msg)
 
-    def given(
-        self,
-        config: NetworkConfigList,
-        args: Optional[List[Tuple[str, str]]] = None,
-        capability_args: Optional[Dict[str, Any]] = None,
-    ) -> Attached:
-        """Return what an ADD is given; without *args* and *capability_args*, what was asked for."""
+    def given(self, config: NetworkConfigList) -> Attached:
+        """Return what an ADD of what was asked for is given."""
         wanted = self.wanted
         member = wanted.pod.member() if wanted.pod else None
-        arguments = wanted.capability_args if capability_args is None else capability_args
-        return Attached(self.key, config, wanted.netns, wanted.args if args is None else args, arguments, None, member)
+        return Attached(self.key, config, wanted.netns, wanted.args, wanted.capability_args, None, member)
 
     def why(self) -> str:
         """Return as a phrase what is not as desired."""

@@ -19,7 +19,7 @@ from ..kinds import kind_of, lower_of, text_of
 from ..netns import Netns, Seen, inspect_planned, same, visit
 from ..plan import each_of
 from ..trust import check_directory
-from .drift import ADDED, Present, find_drift, present_in
+from .drift import ADDED, Drifts, Present, present_in
 from .outcome import (
     ADD,
     DELETE,
@@ -162,10 +162,13 @@ class AttachPlanner:
             outcome.config = self._load(wanted)
         except HostError as error:
             self._plan.tolerate(outcome, error)
-        if wanted.conventional and outcome.config is not None:
+        if wanted.pod and outcome.config is not None:
+            # Imported late: most entries are no pods.
+            from .pod import CONVENTIONAL
+
             # Its plugins do not get them, so the change of an annotation is no change of such a network.
             declared = {name for plugin in outcome.config.plugins for name, on in plugin.capabilities.items() if on}
-            for name in wanted.conventional - declared:
+            for name in CONVENTIONAL - declared:
                 wanted.capability_args.pop(name, None)
         namespace = self._seen[wanted.netns]
         try:
@@ -311,7 +314,7 @@ class AttachPlanner:
         if not present:
             return
         settings = self._settings
-        drifts = find_drift(present, self._verbs.store.read_shared(), settings.rehearse, settings.find_freed)
+        drifts = Drifts(present, self._verbs.store.read_shared(), settings.rehearse, settings.find_freed)
         self._plan.drifts = drifts
         for problem in drifts.problems:
             self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")

@@ -9,12 +9,14 @@ pkg/api/resource/quantity.go.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import HostError
 from .capability_args import check_capability_args
 
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
+CONVENTIONAL = frozenset((ANNOTATIONS, "labels", "cgroupPath", "dns"))
+"""The capabilities that a runtime hands to every network, so that it is no mistake if no plugin reads them."""
 _BANDWIDTH = "kubernetes.io/{}-bandwidth"
 _WAYS = ("ingress", "egress")
 _QUANTITY = re.compile(
@@ -25,15 +27,10 @@ _LARGEST = 2**63 - 1
 
 
 class PodConventions(NamedTuple):
-    """``args`` are the pairs of CNI_ARGS, ``capability_args`` any JSON by capability.
-
-    ``conventional``: the capabilities that a runtime hands to every network, so that it is no mistake if no plugin
-    reads them.
-    """
+    """``args`` are the pairs of CNI_ARGS, ``capability_args`` any JSON by capability."""
 
     args: List[Tuple[str, str]]
     capability_args: Dict[str, Any]
-    conventional: FrozenSet[str]
 
 
 def arguments_of(
@@ -47,14 +44,14 @@ def arguments_of(
 
     Raises HostError ``bad_pod`` if one of them is among those of the pod, and ``bad_capability_args``.
     """
-    pod_args, pod_capability_args, conventional = pod_conventions(pod, container_id, where)
+    pod_args, pod_capability_args = pod_conventions(pod, container_id, where)
     pairs = ("args", dict(args), dict(pod_args)), ("capability_args", capability_args, pod_capability_args)
     for option, given, own in pairs:
         twice = sorted(set(given) & set(own))
         if twice:
             raise _bad(where, f"{twice[0]} comes from the pod and from {option}; remove it from {option}")
     check_capability_args(pod_capability_args, where)
-    return PodConventions([*pod_args, *args], {**pod_capability_args, **capability_args}, conventional)
+    return PodConventions([*pod_args, *args], {**pod_capability_args, **capability_args})
 
 
 def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> PodConventions:
@@ -84,7 +81,7 @@ def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> Po
         capability_args["cgroupPath"] = pod["cgroup_path"]
     rates = {way: _rate(pod, annotations.get(_BANDWIDTH.format(way)), way, where) for way in _WAYS}
     capability_args.update(_of_go_cni(pod, rates))
-    return PodConventions(args, capability_args, frozenset((ANNOTATIONS, "labels", "cgroupPath", "dns")))
+    return PodConventions(args, capability_args)
 
 
 def _of_go_cni(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> Dict[str, Any]:

@@ -50,12 +50,11 @@ class PodRoutes:
 class PodMember:
     """What is recorded of an attachment that belongs to a pod.
 
-    ``pod`` is NAMESPACE/NAME, ``place`` that of the network in the pod (0: its own), ``network`` its name in
-    network-status. ``routes`` is what was done to its default routes; then ``result`` is what ADD returned, and
-    ``removed`` are the routes that the kernel had, as results write them. ``moving``: that has only begun.
+    ``place`` is that of the network in the pod (0: its own), ``network`` its name in network-status. ``routes`` is what
+    was done to its default routes; then ``result`` is what ADD returned, and ``removed`` are the routes that the kernel
+    had, as results write them. ``moving``: that has only begun.
     """
 
-    pod: str
     place: int
     network: str
     routes: PodRoutes = field(default_factory=PodRoutes)
@@ -64,7 +63,7 @@ class PodMember:
     moving: bool = False
 
     def to_data(self) -> Dict[str, Any]:
-        data: Dict[str, Any] = {"pod": self.pod, "place": self.place, "network": self.network}
+        data: Dict[str, Any] = {"place": self.place, "network": self.network}
         if self.routes:
             data.update(routes=self.routes.to_data(), result=self.result, removed=self.removed, moving=self.moving)
         return data
@@ -72,14 +71,14 @@ class PodMember:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> PodMember:
         """Return what ``to_data`` gave. Raises KeyError, TypeError or ValueError for another shape."""
-        pod, network, place = data["pod"], data["network"], data["place"]
-        if not (isinstance(pod, str) and isinstance(network, str) and isinstance(place, int)):
-            raise TypeError("no pod")
+        network, place = data["network"], data["place"]
+        if not (isinstance(network, str) and isinstance(place, int)):
+            raise TypeError("no network of a pod")
         if "routes" not in data:
-            return cls(pod, place, network)
+            return cls(place, network)
         result, routes = data["result"], PodRoutes.from_data(data["routes"])
         removed = [_route(route) for route in data["removed"]]
-        return cls(pod, place, network, routes, result and dict(result), removed, bool(data.get("moving")))
+        return cls(place, network, routes, result and dict(result), removed, bool(data.get("moving")))
 
 
 def _route(data: Any) -> Dict[str, Any]:
@@ -131,7 +130,7 @@ class PodPart:
 
     def member(self) -> PodMember:
         """Return what to record before an ADD."""
-        return PodMember(self.unit.name, self.place, self.network)
+        return PodMember(self.place, self.network)
 
     def reroutes(self, member: Optional[PodMember]) -> bool:
         """Tell whether other default routes are asked for than *member*, which is recorded, has for certain."""

@@ -29,13 +29,7 @@ def with_members(
 
     *load* returns a network of the host. If that of a pod answers annotations itself, the pod asks for no others.
     """
-    groups: List[List[WantedAttachment]] = []
-    for wanted in request:
-        first = groups[-1][0] if groups else None
-        if wanted.pod and first and first.pod and first.pod.unit is wanted.pod.unit:
-            groups[-1].append(wanted)
-        else:
-            groups.append([wanted])
+    groups = grouped((wanted.pod.unit.entry if wanted.pod else wanted.key, wanted) for wanted in request).values()
     for parts in groups:
         if len(parts) > 1 and parts[0].state == PRESENT and _answers(parts[0], load):
             del parts[1:]

@@ -85,8 +85,8 @@ class Recording(AddWatch):
     Threads may share it between ``begin`` and ``finish``.
     """
 
-    def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
-        self._store = AttachmentStore(cache_dir)
+    def __init__(self, store: AttachmentStore, plan: AttachPlan) -> None:
+        self._store = store
         self._plan = plan
         self._before: Optional[Reading] = None
         # What was read, and of which namespace.

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...libcni.conf import (
     NetworkConfigList,
@@ -114,8 +115,7 @@ class WantedAttachment:
     """One entry of the request.
 
     ``netns`` is an absolute path, "" if none was given (``absent`` only). ``args`` are the pairs of CNI_ARGS in the
-    user's order, ``capability_args`` any JSON by capability. ``conventional``: the capabilities that runtimes hand to
-    every network, whether a plugin reads them or not. ``pod`` is the part of a pod that it is, None for an entry
+    user's order, ``capability_args`` any JSON by capability. ``pod`` is the part of a pod that it is, None for an entry
     without pod.
     """
 
@@ -124,7 +124,6 @@ class WantedAttachment:
     args: List[Tuple[str, str]] = field(default_factory=list)
     capability_args: Dict[str, Any] = field(default_factory=dict)
     state: str = PRESENT
-    conventional: FrozenSet[str] = frozenset()
     pod: Optional[PodPart] = None
 
 
@@ -189,8 +188,7 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
         routes = PodRoutes.from_data(sent["routes"]) if sent.get("routes") else PodRoutes()
         conf_dir = str(sent.get("conf_dir") or "")
         part = PodPart(unit, place, str(sent["name"]), routes, sent.get("config"), conf_dir, asked)
-        details = args, capability_args, item.state, item.conventional, part
-        attachments.append(WantedAttachment(key, item.netns, *details))
+        attachments.append(WantedAttachment(key, item.netns, args, capability_args, item.state, part))
     return attachments
 
 
@@ -222,7 +220,6 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
         raise HostError(f"{where}: netns is required to attach {key}", code="bad_netns")
     args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
     capability_args: Dict[str, Any] = dict(entry.get("capability_args") or {})
-    conventional: FrozenSet[str] = frozenset()
     if state == ABSENT:
         # A DEL gets the recorded ones.
         return WantedAttachment(key, netns, args, capability_args, state)
@@ -233,10 +230,8 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
     if entry.get("pod"):
         from .pod import arguments_of
 
-        args, capability_args, conventional = arguments_of(
-            entry["pod"], container_id, args, capability_args, f"{where}.pod"
-        )
-    return WantedAttachment(key, netns, args, capability_args, state, conventional)
+        args, capability_args = arguments_of(entry["pod"], container_id, args, capability_args, f"{where}.pod")
+    return WantedAttachment(key, netns, args, capability_args, state)
 
 
 def _check_ids(key: Key, where: str) -> None:
@@ -287,10 +282,7 @@ class Networks:
         self._view = view
         self._conf_dir = conf_dir
         self._bin_dirs = list(bin_dirs)
-        self._files: Dict[str, Union[NetworkConfigList, ConfigError]] = {}
-        self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
-        # By configuration: networks of pods may have the same name.
-        self._tested: Dict[bytes, Union[bool, HostError]] = {}
+        self._answers: Dict[Tuple[str, Union[str, bytes]], Any] = {}
         self._binaries: Optional[Binaries] = None
 
     def load(self, name: str) -> NetworkConfigList:
@@ -298,26 +290,34 @@ class Networks:
 
         Raises HostError ``missing_network``, ``missing_conf_dir``, ``bad_config`` or ``unsafe_permissions``.
         """
-        if name not in self._loaded:
-            try:
-                self._loaded[name] = self._find(name)
-            except CNIError as error:
-                self._loaded[name] = _bad_config(name, error)
-            except HostError as error:
-                self._loaded[name] = error
-        loaded = self._loaded[name]
-        if isinstance(loaded, HostError):
-            raise loaded
-        return loaded
+        try:
+            config: NetworkConfigList = self._once("network", name, partial(self._find, name))
+        except CNIError as error:
+            raise _bad_config(name, error) from error
+        return config
 
-    def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
+    def _once(self, what: str, which: Union[str, bytes], work: Callable[[], Any]) -> Any:
+        """Return or raise what *work* does when it is called first."""
+        if (what, which) not in self._answers:
+            try:
+                self._answers[what, which] = work()
+            except (CNIError, HostError) as error:
+                self._answers[what, which] = error
+        answer = self._answers[what, which]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _find(self, name: str) -> NetworkConfigList:
         """Return the network. Files that cannot be loaded count only if no other has it. Raises CNIError, HostError."""
         broken: List[ConfigError] = []
         for path in self._view.conf_paths(self._conf_dir, (".conflist",)):
-            loaded = self._read(path)
-            if isinstance(loaded, ConfigError):
-                broken.append(loaded)
-            elif loaded.name == name:
+            try:
+                loaded = self._once("file", path, partial(self._read, path))
+            except ConfigError as error:
+                broken.append(error)
+                continue
+            if loaded.name == name:
                 return self._trusted(loaded, [path])
         singles = self._view.conf_paths(self._conf_dir, (".conf", ".json"))
         for path in singles:
@@ -325,7 +325,7 @@ class Networks:
             if single.name == name:
                 # Each file before it decides, too, whether it is found.
                 return self._trusted(conf_list_from_conf(single), singles)
-        return self._broken(name, broken) if broken else self._missing(name)
+        raise self._broken(name, broken) if broken else self._missing(name)
 
     def _trusted(self, config: NetworkConfigList, paths: Sequence[str]) -> NetworkConfigList:
         """Return *config*. Raises HostError if users other than root can change its file, which is one of *paths*."""
@@ -336,13 +336,8 @@ class Networks:
                     check_trusted(part)
         return config
 
-    def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
-        if path not in self._files:
-            try:
-                self._files[path] = network_conf_from_file(path, self._view.written.get(path), self._drop_ins)
-            except ConfigError as error:
-                self._files[path] = error
-        return self._files[path]
+    def _read(self, path: str) -> NetworkConfigList:
+        return network_conf_from_file(path, self._view.written.get(path), self._drop_ins)
 
     def _drop_ins(self, network: str) -> Optional[List[PluginConfig]]:
         """Return the drop-ins that a step of the plan gives to a network, None if none does."""
@@ -376,16 +371,8 @@ class Networks:
 
         Raises HostError ``unsupported_by_plugin`` or what Binaries.ask raises.
         """
-        key = config.expanded_bytes()
-        if key not in self._tested:
-            try:
-                self._test(config)
-                self._tested[key] = True
-            except HostError as error:
-                self._tested[key] = error
-        tested = self._tested[key]
-        if isinstance(tested, HostError):
-            raise tested
+        # By configuration: networks of pods may have the same name.
+        self._once("plugins", config.expanded_bytes(), partial(self._test, config))
 
     def _test(self, config: NetworkConfigList) -> None:
         # Imported late: what stays attached is tested by its CHECK.

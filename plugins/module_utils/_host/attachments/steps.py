@@ -106,7 +106,7 @@ class Steps:
             # Imported late: most calls attach nothing.
             from .recording import FirstAlone, Recording
 
-            self._alone, self._recording = FirstAlone(), Recording(self._settings.cache_dir, self._plan)
+            self._alone, self._recording = FirstAlone(), Recording(self._verbs.store, self._plan)
             self._recording.begin()
         self._plan.apply_steps([step for step in self._plan.steps if step.item not in going], workers)
         if self._recording is not None:
@@ -192,14 +192,14 @@ class Steps:
 
     def _attach_again(self, outcome: Outcome, before: Attached) -> Added:
         """Attach as before what was detached in this run."""
-        routes = before.pod.routes if before.pod else None
-        return self._call(outcome.given(before.config, before.args, before.capability_args), routes)
+        given = outcome.given(before.config).changed(args=before.args, capability_args=before.capability_args)
+        return self._call(given, before.pod.routes if before.pod else None)
 
     def _reroute(self, outcome: Outcome) -> None:
         # Imported late, as below: few pods ask for it.
         from .default_routes import reroute
 
-        check, undo = reroute(outcome, self._plan.outcomes, self._verbs, self._settings.cache_dir)
+        check, undo = reroute(outcome, self._plan.outcomes, self._verbs)
         self._note_check(outcome, check, True)
         self._done_in_pod(outcome, "moved the default route of", undo)
 
@@ -307,7 +307,7 @@ class Steps:
         if routes:
             from .default_routes import apply_routes
 
-            moved = partial(apply_routes, self._settings.cache_dir, routes)
+            moved = partial(apply_routes, self._verbs.store, routes, ())
         with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
             return self._verbs.add(given, self._settings.force, self._recording, moved)
 

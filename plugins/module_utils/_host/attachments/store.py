@@ -504,6 +504,13 @@ class AttachmentStore:
         cached.load(None, file)
         return cached
 
+    def write_entry(self, attached: Attached) -> None:
+        """Write libcni's entry of an attachment, as an ADD does. Raises CNIError."""
+        network, container_id, ifname = attached.key
+        given = attached.netns, [list(pair) for pair in attached.args], attached.capability_args
+        config = attached.config.expanded_bytes()
+        cache.write_entry(self.cache_dir, cache.Entry(container_id, config, ifname, network, *given, attached.result))
+
     def write(self, attached: Attached) -> None:
         """Write the record of an attachment. Raises HostError ``record_unwritable``."""
         path = self._path(attached.key)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from typing import List
+from typing import List, Tuple
 
 from ..errors import HostError
 from ..lock import Lock, read_state
@@ -19,8 +19,8 @@ DONE, LEFT, FAILED = 0, 1, 2
 """Statuses: all is as recorded, something was not put back, the host could not be read."""
 
 
-def repair_all(cache_dir: str, done: List[str], left: List[str]) -> None:
-    """Put everything back. *done* and *left* get sentences.
+def repair_all(cache_dir: str) -> Tuple[List[str], List[str]]:
+    """Put everything back. Returns sentences about what was done, and about what is left.
 
     Raises HostError if the host cannot be read, or another module holds the lock.
     """
@@ -34,7 +34,8 @@ def repair_all(cache_dir: str, done: List[str], left: List[str]) -> None:
         steps.add_all([*drifts.shared, *drifts.attachments])
         plan.restrict((SAFE,))
         steps.put_back()
-    left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
+    done: List[str] = []
+    left = [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
     left += drifts.damages
     advice = "not put back, because that is disruptive; run remediate"
     left += [f"{step.target}: {step.reason}; {advice}" for step in plan.left]
@@ -49,20 +50,18 @@ def repair_all(cache_dir: str, done: List[str], left: List[str]) -> None:
             left.append(error.msg)
         else:
             done.append(f"{step.target}: {step.reason}; put back")
+    return done, left
 
 
 def put_back_all(cache_dir: str) -> int:
     """Put everything back, print a line for each thing that was lost, and return the status."""
-    done: List[str] = []
-    left: List[str] = []
     try:
-        repair_all(cache_dir, done, left)
+        done, left = repair_all(cache_dir)
+        status = LEFT if left else DONE
     except HostError as error:
-        left.append(error.msg)
-        return FAILED
-    finally:
-        for text in [*done, *left]:
-            # Names and aliases of interfaces are a tenant's.
-            sys.stdout.write(f"{one_line(text)}\n")
-            sys.stdout.flush()
-    return LEFT if left else DONE
+        done, left, status = [], [error.msg], FAILED
+    for text in [*done, *left]:
+        # Names and aliases of interfaces are a tenant's.
+        sys.stdout.write(f"{one_line(text)}\n")
+        sys.stdout.flush()
+    return status

@@ -227,21 +227,11 @@ class Verbs:
 
         Without a record, CHECK runs; its failure is returned. Raises HostError ``adopt_failed``.
         """
-        key = attached.key
-        entry = cache.Entry(
-            key.container_id,
-            attached.config.expanded_bytes(),
-            key.ifname,
-            key.network,
-            attached.netns,
-            [list(pair) for pair in attached.args],
-            attached.capability_args,
-            attached.result,
-        )
         try:
-            cache.write_entry(self._cni.cache_dir, entry)
+            self.store.write_entry(attached)
         except CNIError as error:
-            raise HostError(f"cannot restore the cache entry of {key}: {error}", code="adopt_failed") from error
+            text = f"cannot restore the cache entry of {attached.key}: {error}"
+            raise HostError(text, code="adopt_failed") from error
         if attached.state == ATTACHED:
             return None
         with Netns(attached.netns) as container:

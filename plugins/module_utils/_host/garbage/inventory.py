@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ...libcni.conf import NetworkConfigList
@@ -16,7 +16,7 @@ from ...libcni.errors import PluginNotFoundError
 from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
-from ..attachments.caches import CacheContents, HostStores, remove_files
+from ..attachments.caches import CacheContents, HostStores, read_cache, remove_files
 from ..attachments.store import LEFTOVER, OTHER, UNREADABLE, Attached, CachedAttachment, check_cache_dir
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
@@ -27,6 +27,7 @@ from ..firewall import owners
 from ..firewall.owners import RuleSet
 from ..kinds import bridge_of, text_of
 from ..leases import Lease
+from ..struct import grouped
 from ..trust import check_trusted
 from .candidate import ATTACHMENT, CACHE, DELETED, LEASE, RULE, SCOPES, Candidate, GcSettings, when
 
@@ -69,7 +70,8 @@ class Inventory:
         stores.live = sources.find_live(self.caches, names, settings.keep_from, dict(settings.keep or {}))
         self.live: LiveSet = stores.live
         self._booted = float(round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)))
-        self._missing: Dict[int, str] = {}
+        # Attachments share what was loaded once.
+        self._missing_plugin = lru_cache(maxsize=None)(partial(_missing_plugin, settings.bin_dirs))
         self.holders = self._find_holders()
         self.dates = self._find_dates()
         known = {network for network, _plugin in configured} | {name for _dir, name in self.stores}
@@ -88,16 +90,12 @@ class Inventory:
         for path in paths:
             check_trusted(path, passed)
 
-    def _find_holders(self) -> Dict[bytes, Set[Holder]]:
-        holders: Dict[bytes, Set[Holder]] = {}
-        for lease in self.leases:
-            if lease.container_id:
-                holders.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
+    def _find_holders(self) -> Dict[bytes, List[Holder]]:
+        holders = [(lease.ip, (lease.network, lease.container_id)) for lease in self.leases if lease.container_id]
         for entry in [entry for contents in self.caches for entry in contents.entries]:
             if entry.key is not None:
-                for ip in entry.ips:
-                    holders.setdefault(packed(ip.partition("/")[0]), set()).add(entry.key[:2])
-        return holders
+                holders += [(ip.partition("/")[0], entry.key[:2]) for ip in entry.ips]
+        return grouped((packed(ip), holder) for ip, holder in holders)
 
     def _find_dates(self) -> Dict[Holder, float]:
         dated = [
@@ -106,10 +104,7 @@ class Inventory:
             if lease.status is not None and lease.container_id
         ]
         dated += [(entry.key[:2], entry.written) for entry in self.contents.entries if entry.key is not None]
-        dates: Dict[Holder, float] = {}
-        for owner, moment in dated:
-            dates[owner] = max(moment, dates.get(owner, moment))
-        return dates
+        return {owner: max(moments) for owner, moments in grouped(dated).items()}
 
     def going(self, kind: str) -> Set[str]:
         """Return the targets of what is to be collected, as far as that has been decided."""
@@ -165,24 +160,9 @@ class Inventory:
             evidence.append(f"the host was rebooted later, at {when(self._booted)}")
         return evidence
 
-    def _missing_plugin(self, config: NetworkConfigList) -> str:
-        """Return which plugin that a DEL needs is missing, in words; "" if none is."""
-        # Attachments share what was loaded once.
-        if id(config) not in self._missing:
-            types, bin_dirs = types_of([plugin.network for plugin in config.plugins]), self.settings.bin_dirs
-            self._missing[id(config)] = _missing(types, bin_dirs)
-        return self._missing[id(config)]
-
     def _detach(self, entry: CachedAttachment, attached: Attached) -> None:
         # Its namespace is gone, and the path may lead to that of another container.
         self.verbs.delete(attached.changed(netns=""), "", later=True)
-
-    def pods(self) -> Iterator[Candidate]:
-        """Find the pods of podwire-multinet."""
-        for contents in self.of_pods:
-            from .pods import Pods
-
-            yield from Pods(contents, self.live, self.leases, self.kept, self.settings).candidates()
 
     def leased(self) -> Iterator[Candidate]:
         """Find leases of host-local."""
@@ -322,17 +302,32 @@ def bridges_of(networks: Iterable[Tuple[str, Mapping[str, object]]]) -> Dict[str
 
 
 def _pod_caches(
-    configured: Sequence[Tuple[str, Mapping[str, Any]]], others: Sequence[CacheContents]
+    configured: Sequence[Tuple[str, Mapping[str, Any]]], known: Sequence[CacheContents]
 ) -> List[CacheContents]:
-    if not os.path.isdir(MULTINET_DIR) and not any(text_of(plugin, "type") == MULTINET for _name, plugin in configured):
+    """Return the caches of podwire-multinet: those of *known* that are, and others that the networks name.
+
+    Raises HostError ``source_unusable``, ``unsafe_permissions``.
+    """
+    named = {text_of(plugin, "cnidir") for _name, plugin in configured if text_of(plugin, "type") == MULTINET}
+    if not named and not os.path.isdir(MULTINET_DIR):
         return []
-    from .pods import pod_caches
+    # Imported late: few hosts have it.
+    from ...libcni.multi.records import FOLDER
 
-    return pod_caches(configured, others)
+    folders = {os.path.normpath(folder or MULTINET_DIR) for folder in {*named, MULTINET_DIR}}
+    by_folder = {contents.cache_dir: contents for contents in known}
+    caches = []
+    for folder in sorted(folders):
+        if folder.startswith("/") and "\0" not in folder and os.path.isdir(os.path.join(folder, FOLDER)):
+            check_cache_dir(folder)
+            check_trusted(os.path.join(folder, FOLDER))
+            caches.append(by_folder.get(folder) or read_cache(folder, is_other=True))
+    return caches
 
 
-def _missing(types: Sequence[str], bin_dirs: Sequence[str]) -> str:
-    for name in types:
+def _missing_plugin(bin_dirs: Sequence[str], config: NetworkConfigList) -> str:
+    """Return which plugin that a DEL needs is missing, in words; "" if none is."""
+    for name in types_of([plugin.network for plugin in config.plugins]):
         try:
             find_in_path(name, bin_dirs)
         except PluginNotFoundError:

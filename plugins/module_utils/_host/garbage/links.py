@@ -8,7 +8,6 @@ from typing import Iterator, List, Mapping, Sequence, Set, Tuple
 
 from .. import netlink
 from ..addresses import is_in, written
-from ..attachments.store import AttachmentStore
 from ..containers.namespaces import Namespace
 from ..errors import HostError
 from ..kernel.objects import BY_KERNEL, ObjectKey, read_objects
@@ -75,7 +74,7 @@ class Links:
         inventory, going = self._inventory, self._inventory.going(LINK)
         busy = {link.master for link in self._links if link.name not in going}
         needed = {**inventory.configured, **bridges_of(self._staying())}
-        networks = AttachmentStore(inventory.settings.cache_dir).read_shared().networks
+        networks = inventory.verbs.store.read_shared().networks
         recorded = [(name, key, entry) for name, footprint in networks.items() for key, entry in footprint.host.items()]
         # Of one that the host had, only flags are recorded, without a message.
         made = {entry.ifindex: name for name, key, entry in recorded if key[0] == "link" and entry.raw}

@@ -21,10 +21,20 @@ from .inventory import Inventory
 from .links import Links
 from .verb import gc_verbs
 
+
+def _pods(inventory: Inventory) -> Iterator[Candidate]:
+    """Find the pods of podwire-multinet."""
+    for contents in inventory.of_pods:
+        # Imported late: few hosts have them.
+        from .pods import Pods
+
+        yield from Pods(inventory, contents).candidates()
+
+
 # A finder of a scope yields what it finds when all before it have been decided on.
 FINDERS: Sequence[Tuple[str, Callable[[Inventory], Iterator[Candidate]]]] = (
     ("attachments", Inventory.attachments),
-    ("attachments", Inventory.pods),
+    ("attachments", _pods),
     ("leases", Inventory.leased),
     ("rules", Inventory.rule_sets),
     ("cache", Inventory.useless_files),
@@ -47,13 +57,9 @@ class GcPlan(Plan):
     def __init__(self, inventory: Inventory) -> None:
         super().__init__()
         self.note_undated: Callable[[], None] = lambda: None
-        live = inventory.live
         self.candidates = inventory.candidates
         self.kept = inventory.kept
-        self.live = live.rows()
-        self.complete = live.complete
-        self.why = live.why
-        self.namespaces = len(live.namespaces.all)
+        self.live = inventory.live
         self.verbs: List[Any] = []
         self._finish_deletions: Callable[[], Dropped] = inventory.verbs.finish_deletions
         self._errors: Dict[Any, Optional[HostError]] = {}
@@ -182,5 +188,5 @@ def _refuse(plan: GcPlan) -> None:
             "on this host, set allow_empty: true, otherwise name sources in keep_from or containers in keep",
             code="empty_live_set",
             collected=[candidate.row() for candidate in plan.candidates],
-            live=plan.live,
+            live=plan.live.rows(),
         )

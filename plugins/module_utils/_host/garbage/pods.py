@@ -8,57 +8,33 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import List, Sequence
 
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_plugin_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError
-from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
-from ..attachments.caches import CacheContents, read_cache, remove_files
+from ...libcni.multi.records import NetworkRecord, PodRecord, open_record, record_paths
+from ..attachments.caches import CacheContents, remove_files
 from ..attachments.request import Key
-from ..attachments.store import Attached, CachedAttachment, CacheFile, check_cache_dir, load_config
+from ..attachments.store import Attached, CachedAttachment, CacheFile, load_config
 from ..attachments.verbs import Verbs
-from ..binaries.types import MULTINET, MULTINET_DIR
-from ..containers.live import LiveSet
+from ..binaries.types import MULTINET
 from ..errors import HostError
-from ..kinds import text_of
-from ..leases import Lease
 from ..struct import struct
-from ..trust import check_trusted
-from .candidate import ATTACHMENT, CACHE, Candidate, GcSettings
-
-
-def pod_caches(
-    configured: Sequence[Tuple[str, Mapping[str, object]]], known: Sequence[CacheContents]
-) -> List[CacheContents]:
-    """Return the caches of podwire-multinet: those of *known* that are, and others that the networks name.
-
-    Raises HostError ``source_unusable``, ``unsafe_permissions``.
-    """
-    folders = {text_of(plugin, "cnidir") for _name, plugin in configured if text_of(plugin, "type") == MULTINET}
-    folders = {os.path.normpath(folder or MULTINET_DIR) for folder in {*folders, MULTINET_DIR}}
-    by_folder = {contents.cache_dir: contents for contents in known}
-    caches = []
-    for folder in sorted(folders):
-        if folder.startswith("/") and "\0" not in folder and os.path.isdir(os.path.join(folder, FOLDER)):
-            check_cache_dir(folder)
-            check_trusted(os.path.join(folder, FOLDER))
-            caches.append(by_folder.get(folder) or read_cache(folder, is_other=True))
-    return caches
+from .candidate import ATTACHMENT, CACHE, Candidate
+from .inventory import Inventory
 
 
 @struct
 class Pods:
     """Makes the candidates of one cache of podwire-multinet."""
 
+    inventory: Inventory
     contents: CacheContents
-    live: LiveSet
-    leases: Sequence[Lease]
-    kept: Dict[str, int]
-    settings: GcSettings
 
     @property
     def verbs(self) -> Verbs:
-        return Verbs(self.settings.bin_dirs, self.contents.cache_dir, self.settings.timeout)
+        settings = self.inventory.settings
+        return Verbs(settings.bin_dirs, self.contents.cache_dir, settings.timeout)
 
     def candidates(self) -> List[Candidate]:
         """Return a candidate for each record, and for each cached attachment that no record has."""
@@ -90,14 +66,15 @@ class Pods:
                     covered.update(keys)
                     candidates.append(self._record(path, record, keys, since))
         candidates += [self._entry(entry, key) for key, entry in entries if key not in covered]
-        wanted = [candidate for candidate in candidates if self.settings.wants(candidate.network)]
-        self.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
+        wanted = [candidate for candidate in candidates if self.inventory.settings.wants(candidate.network)]
+        self.inventory.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
         return [candidate for candidate in wanted if candidate.reason != "live"]
 
     def _record(self, path: str, record: PodRecord, keys: Sequence[Key], since: float) -> Candidate:
         entries = {entry.key: entry for entry in self.contents.entries if entry.key is not None}
         cached = [entries[key] for key in keys if key in entries]
-        leased = [lease.ip for lease in self.leases if (lease.container_id, lease.ifname) in {key[1:] for key in keys}]
+        owners = {key[1:] for key in keys}
+        leased = [lease.ip for lease in self.inventory.leases if (lease.container_id, lease.ifname) in owners]
         candidate = Candidate(
             ATTACHMENT,
             record.network,
@@ -111,8 +88,9 @@ class Pods:
             since=since,
             before={"netns": record.netns, "networks": [str(key) for key in keys]},
         )
-        home = next(filter(None, map(self.live.homes.of, cached)), "")
-        if not home and record.netns and self.live.namespaces.at(record.netns):
+        live = self.inventory.live
+        home = next(filter(None, map(live.homes.of, cached)), "")
+        if not home and record.netns and live.namespaces.at(record.netns):
             home = record.netns
         if home:
             candidate.leave("live", f"{home} has it")
@@ -133,7 +111,7 @@ class Pods:
             since=entry.written,
             before={"netns": entry.netns, "ips": entry.ips},
         )
-        home = self.live.homes.of(entry)
+        home = self.inventory.live.homes.of(entry)
         if home:
             candidate.leave("live", f"{home} has it")
         return candidate

@@ -69,10 +69,11 @@ class HostPlanner:
         self._classes = classes
         self._check_mode = check_mode
         self._rehearse = rehearse
-        # The plan of the section networks, None if there is none.
-        self._conf: Optional[ConfPlan] = None
-        self._conf_view: Optional[HostView] = None
-        self._makers: Dict[str, Callable[[HostView, Sequence[Part]], Plan]] = {
+        # The parts so far, how many of them an earlier plan made, and what the others will leave.
+        self._parts: List[Part] = []
+        self._done = 0
+        self._view = HostView()
+        self._makers: Dict[str, Callable[[], Plan]] = {
             "plugins": self._plan_plugins,
             "pod_networks": self._plan_pod_networks,
             "networks": self._plan_networks,
@@ -88,16 +89,15 @@ class HostPlanner:
 
     def _plan_after(self, done: Sequence[Part]) -> List[Part]:
         """Return the parts that come after those in *done*."""
-        view = HostView()
-        view.requested = {wanted.key: wanted.state == PRESENT for wanted in self._request.attachments}
+        self._parts, self._done, self._view = list(done), len(done), HostView()
+        self._view.requested = {wanted.key: wanted.state == PRESENT for wanted in self._request.attachments}
         finished = {(part.section, part.late) for part in done}
-        parts = list(done)
         for section, late in _ORDER:
             if section in self._request.sections and (section, late) not in finished:
-                parts.extend(self._part(section, late, view, parts))
-        return parts[len(done) :]
+                self._parts.extend(self._part(section, late))
+        return self._parts[self._done :]
 
-    def _part(self, section: str, late: bool, view: HostView, before: Sequence[Part]) -> List[Part]:
+    def _part(self, section: str, late: bool) -> List[Part]:
         """Return the plan of a section at one place of the order: none if the other place is its own."""
         # Those of networks are in the plan of its other steps.
         deferred = section == "networks" and late
@@ -106,68 +106,72 @@ class HostPlanner:
             return []
         try:
             if deferred:
-                return self._removals(view, before)
-            plan = self._makers[section](view, before)
+                return self._removals()
+            plan: Any = self._makers[section]()
         except HostError as error:
             failed = Part(section, None, lambda _workers: None, late)
-            failed.error = self._cause(error, before)
+            failed.error = self._cause(error)
             return [failed]
-        if self._plugins_error(before):
+        if self._plugins_error:
             _forget_consequences(plan)
         plan.restrict(self._classes)
-        self._leave_what_depends(section, plan, view, before)
+        self._leave_what_depends(section, plan)
         part = Part(section, plan, plan.apply, late)
-        if section == "networks" and self._conf and self._detaches:
-            later = self._conf.defer_removals()
+        if section == "networks" and self._detaches:
+            later = plan.defer_removals()
             part.steps = [step for step in part.steps if step not in later]
         if part.error is None:
-            self._foretell(section, plan, view)
+            self._foretell(section, plan)
             if section == "plugins" and not {"networks", "runtime"}.intersection(self._request.sections):
                 # Otherwise, those say whether runtimes run the plugins.
-                self._warn_of_unused(plan, view)
+                self._warn_of_unused(plan)
         return [part]
 
-    @staticmethod
-    def _plugins_error(before: Sequence[Part]) -> Optional[HostError]:
-        """Return why the section plugins has failed, None if it has not."""
-        part = _part_of("plugins", before)
+    def _part_of(self, section: str) -> Optional[Part]:
+        return next((part for part in self._parts if part.section == section), None)
+
+    @property
+    def _plugins_error(self) -> Optional[HostError]:
+        """Why the section plugins has failed, None if it has not."""
+        part = self._part_of("plugins")
         return part.error if part else None
 
-    def _cause(self, error: HostError, before: Sequence[Part]) -> HostError:
+    def _cause(self, error: HostError) -> HostError:
         """Return the error to report: that plugins are missing follows from that of the section plugins."""
         levels = [row for row in error.facts.get("problems", []) if row["level"] == ERROR]
         codes = {row["code"] for row in levels} or {error.code}
-        return self._plugins_error(before) or error if codes == {_MISSING} else error
+        return self._plugins_error or error if codes == {_MISSING} else error
 
-    def _warn_of_unused(self, plan: Any, view: HostView) -> None:
+    def _warn_of_unused(self, plan: Any) -> None:
         from ..runtimes.unused import warn_of_unused
 
-        warn_of_unused(plan, plan.present, plan.store.bin_dir, self._request.sections["plugins"]["conf_dir"], view)
+        conf_dir = self._request.sections["plugins"]["conf_dir"]
+        warn_of_unused(plan, plan.present, plan.store.bin_dir, conf_dir, self._view)
 
-    @staticmethod
-    def _foretell(section: str, plan: Any, view: HostView) -> None:
-        """Note in *view* what the plan of a section will leave on the host."""
+    def _foretell(self, section: str, plan: Any) -> None:
+        """Note in the view what the plan of a section will leave on the host."""
         if section == "plugins":
-            view.expect_binaries(plan.expected())
+            self._view.expect_binaries(plan.expected())
         elif section in ("networks", "pod_networks") and not plan.left:
-            view.expect_files(plan.conf_dir, plan.files_after, plan.written)
+            self._view.expect_files(plan.conf_dir, plan.files_after, plan.written)
         elif section == "netns":
-            view.namespaces.update(plan.expected())
+            self._view.namespaces.update(plan.expected())
 
     @property
     def _detaches(self) -> bool:
         return any(wanted.state == ABSENT for wanted in self._request.attachments)
 
-    def _removals(self, view: HostView, before: Sequence[Part]) -> List[Part]:
+    def _removals(self) -> List[Part]:
         """Return the removals of networks that wait until attachments are detached."""
-        first = _part_of("networks", before)
-        if not self._detaches or self._conf is None or first is None:
+        first = self._part_of("networks")
+        if first is None or first.plan is None or not self._detaches:
             return []
-        if first.error is None and self._conf_view is not view:
+        plan: Any = first.plan
+        if first.error is None and first in self._parts[: self._done]:
             # A part after them has failed, so this is a second plan, which shares its view.
-            self._plan_networks(view, before).restrict(self._classes)
-            self._foretell("networks", self._conf, view)
-        plan = self._conf
+            plan = self._plan_networks()
+            plan.restrict(self._classes)
+            self._foretell("networks", plan)
         part = Part("networks", plan, plan.apply_deferred, late=True)
         part.steps = plan.defer_removals() if plan.error is None else []
         if first.error is not None:
@@ -176,33 +180,33 @@ class HostPlanner:
                 step.state = "left_out"
         return [part] if part.steps else []
 
-    def _leave_what_depends(self, section: str, plan: Plan, view: HostView, before: Sequence[Part]) -> None:
+    def _leave_what_depends(self, section: str, plan: Plan) -> None:
         """Leave the steps that need networks which will not be as they should."""
-        if section in ("runtime", "plugins") and self._networks_fail(before):
+        if section in ("runtime", "plugins") and self._networks_fail:
             # A runtime that is restarted now would load other networks than it should, and networks that stay need the
             # plugins that would be removed.
             plan.leave_out(list(plan.steps))
         elif section == "attachments":
-            unready = self._unready_networks(view, before)
+            unready = self._unready_networks()
             # Whoever is only detached needs no network. A repair without its ADD would leave a container without one.
             kept = {wanted.key for wanted in self._request.attachments if wanted.state == ABSENT}
             plan.leave_out([s for s in plan.steps if s.item and s.item not in kept and s.item.network in unready])
 
-    def _networks_fail(self, before: Sequence[Part]) -> bool:
-        """Tell whether networks will not be as requested, because of an error or of steps that are left."""
-        parts = [part for part in before if part.section == "networks"]
-        left = self._conf is not None and self._conf.left
-        return bool(parts) and bool(left or any(part.error for part in parts))
+    @property
+    def _networks_fail(self) -> bool:
+        """Whether networks will not be as requested, because of an error or of steps that are left."""
+        parts = [part for part in self._parts if part.section == "networks"]
+        return any(part.error or (part.plan and part.plan.left) for part in parts)
 
-    def _unready_networks(self, view: HostView, before: Sequence[Part]) -> Set[str]:
+    def _unready_networks(self) -> Set[str]:
         """Return the names of the requested networks that will not be as requested."""
-        if not self._networks_fail(before):
+        if not self._networks_fail:
             return set()
         # Imported late, as all that only some sections need.
         from ..networks.difference import same_json
 
         contents: Dict[Optional[str], bytes] = {}
-        for file in reversed(view.conf_files(self._request.sections["networks"]["conf_dir"])):
+        for file in reversed(self._view.conf_files(self._request.sections["networks"]["conf_dir"])):
             contents[file.network] = file.text or b""
         wanted = self._request.sections["networks"]["networks"]
         return {
@@ -211,17 +215,17 @@ class HostPlanner:
             if given["content"] is None or not same_json(contents.get(given["name"]), given["content"].encode("utf-8"))
         }
 
-    def _waiting(self, view: HostView, before: Sequence[Part]) -> Set[Key]:
+    def _waiting(self) -> Set[Key]:
         """Return the attachments whose network or namespace an earlier section should have made, and has not."""
         options = self._request.sections["attachments"]
-        unready = self._unready_networks(view, before)
-        networks = Networks(options["conf_dir"], options["bin_dirs"], view)
-        netns = _part_of("netns", before)
+        unready = self._unready_networks()
+        networks = Networks(options["conf_dir"], options["bin_dirs"], self._view)
+        netns = self._part_of("netns")
         paths: Set[str] = set()
         if netns is not None and (netns.error is not None or (netns.plan and netns.plan.left)):
             names = self._request.sections["netns"]["names"]
             paths = {os.path.join(NETNS_DIR, name) for name in names}
-            seen = inspect_planned(dict.fromkeys(paths, ()), view.namespaces)
+            seen = inspect_planned(dict.fromkeys(paths, ()), self._view.namespaces)
             paths = {path for path in paths if seen[path].identity is None}
         waiting = [
             wanted
@@ -236,39 +240,37 @@ class HostPlanner:
 
     # ---- sections
 
-    def _plan_plugins(self, view: HostView, _before: Sequence[Part]) -> PluginsPlan:
+    def _plan_plugins(self) -> PluginsPlan:
         from ..binaries.source import plan_plugins
 
-        view.built_in = _built_in
+        self._view.built_in = _built_in
         options = self._request.sections["plugins"]
-        plan = plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
+        plan = plan_plugins(options, bin_dir_of(options), self._wanted, self._view, self._check_mode)
         if plan.changed:
             # Imported late: only changes have a class.
             from ..networks.effects import classify_plugins
 
-            classify_plugins(plan, plan.expected(), options, view)
+            classify_plugins(plan, plan.expected(), options, self._view)
         if self._rehearse and plan.changed and not options["force"]:
             from ..trials.new_plugins import rehearse_before
 
             rehearse_before(plan, options["conf_dir"], options["bin_dirs"])
         return plan
 
-    def _plan_networks(self, view: HostView, before: Sequence[Part]) -> ConfPlan:
+    def _plan_networks(self) -> ConfPlan:
         options = self._request.sections["networks"]
         # The section about runtimes tells which network they use.
         runtime: Any = [] if "runtime" in self._request.sections else None
         options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
-        self._conf, self._conf_view = None, view
-        self._conf = self._plan_conf(view, options)
-        return self._conf
+        return self._plan_conf(options)
 
-    def _plan_pod_networks(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
+    def _plan_pod_networks(self) -> ConfPlan:
         options = self._request.sections["pod_networks"]
         # No runtime reads this directory.
         options = dict(options, runtime=[], ensure_effective=None, on_not_effective="ignore", configure=None)
-        return self._plan_conf(view, options)
+        return self._plan_conf(options)
 
-    def _plan_runtime(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
+    def _plan_runtime(self) -> ConfPlan:
         arguments = {**NETWORKS_ARGUMENTS, **EFFECT_ARGUMENTS}
         defaults = {name: spec.get("default") for name, spec in arguments.items()}
         options = dict(defaults, networks=[], validate=[], **self._request.sections["runtime"])
@@ -276,21 +278,21 @@ class HostPlanner:
         if networks is not None:
             written = [given["name"] for given in networks["networks"] if given["state"] == PRESENT]
             options.update(_expected=written, on_not_effective=networks["on_not_effective"])
-        return self._plan_conf(view, options)
+        return self._plan_conf(options)
 
-    def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:
+    def _plan_conf(self, options: Dict[str, Any]) -> ConfPlan:
         from ..networks.planner import plan_networks
 
         refused = options.get("_refused")
         if refused:
             raise HostError(refused["message"], refused["code"], problems=refused["problems"])
-        return plan_networks(conf_request(options, self._check_mode), view)
+        return plan_networks(conf_request(options, self._check_mode), self._view)
 
-    def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:
+    def _plan_netns(self) -> NetnsPlan:
         options = self._request.sections["netns"]
         return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
 
-    def _plan_attachments(self, view: HostView, before: Sequence[Part]) -> AttachPlan:
+    def _plan_attachments(self) -> AttachPlan:
         from ..attachments.outcome import LEFT, Outcome, attach_settings
         from ..attachments.planner import AttachPlanner
         from ..attachments.verbs import Verbs
@@ -300,9 +302,10 @@ class HostPlanner:
         settings.rehearse, settings.find_freed = partial(_rehearse, settings.bin_dirs), partial(_find_freed, options)
         settings.may_renew = DISRUPTIVE in self._classes
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"], checks=options["check"])
-        waiting = self._waiting(view, before)
+        waiting = self._waiting()
         request = self._request.attachments
-        plan = AttachPlanner(settings, verbs, view).make([wanted for wanted in request if wanted.key not in waiting])
+        ready = [wanted for wanted in request if wanted.key not in waiting]
+        plan = AttachPlanner(settings, verbs, self._view).make(ready)
         planned = {outcome.key: outcome for outcome in plan.outcomes}
         # The planner adds what pods no longer ask for, and leaves out what their own network attaches.
         asked = {wanted.key for wanted in request}
@@ -319,12 +322,12 @@ class HostPlanner:
             add_previews(plan, settings.bin_dirs)
         return plan
 
-    def _plan_audit(self, _view: HostView, before: Sequence[Part]) -> Plan:
+    def _plan_audit(self) -> Plan:
         from ..trials.audit import plan_audit
 
         options = self._request.sections["audit"]
         # What attachments of both kinds share is repaired once, or left as that section says.
-        part: Any = _part_of("attachments", before)
+        part: Any = self._part_of("attachments")
         judged = part.plan.drifts.shared if part and part.plan else ()
         return plan_audit(options["bin_dirs"], options["cache_dir"], judged, partial(_find_freed, options))
 
@@ -361,10 +364,6 @@ def _forget_consequences(plan: Any) -> None:
             from ..attachments.outcome import LEFT
 
             outcome.ended, outcome.error = LEFT, None
-
-
-def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:
-    return next((part for part in parts if part.section == section), None)
 
 
 def _is_of(wanted: WantedAttachment, networks: Set[str]) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..attachments.caches import CacheContents, HostStores
-from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present, find_drift
+from ..attachments.drift import Drifts, FindFreed, InPlaceSteps, Present
 from ..attachments.request import Key
 from ..attachments.store import CachedAttachment
 from ..binaries.types import is_multus
@@ -89,7 +89,7 @@ class Audit:
             self.problems.append((error.code, text))
             return self.rows()
         presents = [live.present for live in self._lives]
-        self.drifts = find_drift(presents, None, partial(rehearse, bin_dirs=self._bin_dirs), self._find_freed)
+        self.drifts = Drifts(presents, None, partial(rehearse, bin_dirs=self._bin_dirs), self._find_freed)
         for text in self.drifts.problems:
             self.problems.append(("rules_unreadable", f"{text}; drift of what could not be read goes undetected"))
         return self.rows()

@@ -130,7 +130,7 @@ class SmokeSettings(NamedTuple):
             return [], {}
         from ..attachments.pod import arguments_of
 
-        return arguments_of(self.pod, container_id, [], {}, "pod")[:2]
+        return arguments_of(self.pod, container_id, [], {}, "pod")
 
 
 @struct

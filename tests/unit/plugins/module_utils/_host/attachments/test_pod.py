@@ -141,8 +141,6 @@ def test_an_entry_gets_the_conventions_and_its_own_arguments():
     [wanted] = parse_attachments(entry(container_id="c0ffee", pod=POD, **asked))
     assert wanted.args == [*ARGS, ("IP", "10.88.0.9")]
     assert wanted.capability_args == {**of(POD).capability_args, "ips": ["10.88.0.9/16"]}
-    assert {"dns", "cgroupPath", "io.kubernetes.cri.pod-annotations"} <= wanted.conventional
-    assert "portMappings" not in wanted.conventional
 
 
 @pytest.mark.parametrize(

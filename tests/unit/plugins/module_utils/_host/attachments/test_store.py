@@ -292,14 +292,14 @@ def test_the_other_caches(tmp_path, monkeypatch):
     add(default / "multus", Key("demo", "pod", "eth0"))
     (default / "empty").mkdir()
     AttachmentStore(str(tmp_path / "managed")).write(given())
-    found = caches.read_other_caches(str(tmp_path / "elsewhere"))
+    found = caches.HostStores(str(tmp_path / "elsewhere")).others
     assert [contents.source for contents in found] == [
         f"cache {tmp_path}/managed",
         f"cache {default}",
         f"cache {default}/multus",
     ]
     os.symlink(str(default), str(tmp_path / "link"))
-    assert [contents.cache_dir for contents in caches.read_other_caches(str(tmp_path / "link"))] == [
+    assert [contents.cache_dir for contents in caches.HostStores(str(tmp_path / "link")).others] == [
         f"{tmp_path}/managed",
         f"{default}/multus",
     ]

@@ -15,6 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.stor
     AttachmentStore,
     CachedAttachment,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
@@ -37,19 +38,19 @@ def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
     return Link(index, name, kind, peer, master, up, abroad)
 
 
-def namespace(links, own=False, addresses=()):
-    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1}, "/x", "x", own)
+def namespace(links, addresses):
+    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1}, "/x", "x", True)
     found.links = {one.index: one for one in links}
     found.addresses = {packed(ip): (index, prefix) for ip, index, prefix in addresses}
     return found
 
 
-def make(gc_host, unseen=(), configured=None, cached=None, runtime=False, addresses=(), stores=()):
-    namespaces = Namespaces([namespace(gc_host, True, addresses)], unseen=unseen)
-    live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
+def make(gc_host, unseen=(), configured=None, cached=None, addresses=(), stores=()):
+    live = LiveSet([], {}, Namespaces([namespace(gc_host, addresses)], unseen=unseen))
     # Made of parts, as there is no such host to read.
     found = Inventory.__new__(Inventory)
     found.settings = GcSettings("/net.d", ["/bin"], "/cache", scope=["links"])
+    found.verbs = Verbs(["/bin"], "/cache", 5)
     found.configured = {"cni0": "demo"} if configured is None else configured
     found.cached, found.live, found.stores = cached or {}, live, stores
     found.contents = CacheContents([])

@@ -322,7 +322,7 @@ def test_the_owner_of_rules_is_found_by_the_hash_in_their_name(gc_host, containe
 def test_an_empty_plan_has_nothing_to_do_and_no_live_set_to_confirm(gc_host):
     gc_host.answers = []
     plan = gc_host.plan()
-    assert (plan.pending, plan.changed, plan.namespaces, plan.verbs) == (False, False, 1, [])
+    assert (plan.pending, plan.changed, plan.live.empty, plan.verbs) == (False, False, True, [])
     assert set(plan.kept.values()) == {0}
 
 
