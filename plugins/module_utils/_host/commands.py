@@ -27,13 +27,13 @@ class Done(NamedTuple):
     stderr: str
 
 
-def find_command(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
+def find_command(name: str) -> Optional[str]:
     """Return the path of the command *name*, None if it is not installed.
 
     Skips a file that root must not run. If there is no other, raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
     refused: Optional[HostError] = None
-    for directory in directories:
+    for directory in DIRECTORIES:
         path = os.path.join(directory, name)
         if not os.access(path, os.X_OK):
             continue

@@ -58,11 +58,22 @@ class ConfFile:
             self.load(text)
 
     def load(self, text: bytes) -> None:
+        """Take *text*: as runtimes do, a conflist from ``.conflist``, a single plugin from ``.conf`` and ``.json``."""
         self.text = text
         try:
-            parse_conf(self, text)
-        except HostError as error:
-            self.error = error.msg
+            if not text.strip():
+                self.error = "is empty"
+            elif self.kind == "conflist":
+                network = conf.network_conf_from_bytes(text)
+                self.network, self.cni_version = network.name, network.cni_version
+                self.plugins = [plugin.network for plugin in network.plugins]
+                self.inlined_only, self.disable_gc = network.load_only_inlined_plugins, network.disable_gc
+            else:
+                plugin = conf.network_plugin_conf_from_bytes(text)
+                self.network, self.cni_version = plugin.name or None, plugin.cni_version
+                self.plugins = [plugin.network]
+        except ConfigError as error:
+            self.error = str(error)
 
     @property
     def drop_ins(self) -> List[ConfFile]:
@@ -164,27 +175,6 @@ def read_regular(fd: int) -> bytes:
         raise HostError(f"cannot be read: {error.strerror}") from error
     finally:
         os.close(fd)
-
-
-def parse_conf(file: ConfFile, text: bytes) -> None:
-    """Set ``network``, ``cni_version`` and ``plugins`` from *text*; HostError with libcni's reason if it does not load.
-
-    As runtimes do, reads conflists from ``.conflist``, and single plugins from ``.conf`` and ``.json``.
-    """
-    if not text.strip():
-        raise HostError("is empty")
-    try:
-        if file.kind == "conflist":
-            network = conf.network_conf_from_bytes(text)
-            file.network, file.cni_version = network.name, network.cni_version
-            file.plugins = [plugin.network for plugin in network.plugins]
-            file.inlined_only, file.disable_gc = network.load_only_inlined_plugins, network.disable_gc
-        else:
-            plugin = conf.network_plugin_conf_from_bytes(text)
-            file.network, file.cni_version = plugin.name or None, plugin.cni_version
-            file.plugins = [plugin.network]
-    except ConfigError as error:
-        raise HostError(str(error)) from error
 
 
 def read_go_json(text: bytes) -> Any:

@@ -52,7 +52,7 @@ class HostView:
             # Imported late, as below: not every plan reads everything.
             from .manifest import Manifest
 
-            self._manifest = Manifest(tolerant=True)
+            self._manifest = Manifest()
         return self._manifest
 
     def sound_manifest(self) -> Manifest:

@@ -71,23 +71,20 @@ class Manifest:
       VERSION, and the inode, size and times of the file that gave it, so that it need not run again. ``sha256`` exists
       if it was computed, ``release`` ("": unknown) and ``modules`` (Go module -> version) if they were needed.
 
-    *tolerant*: a manifest that cannot be read is empty, and ``error`` says why.
+    A manifest that cannot be read is empty, because readers can continue without it, and ``error`` says why.
 
     An entry is written before its file goes live, so that a managed file never counts as unmanaged after a crash. An
     entry therefore means "managed", not "exists".
     """
 
-    def __init__(self, state_dir: str = STATE_DIR, tolerant: bool = False) -> None:
+    def __init__(self, state_dir: str = STATE_DIR) -> None:
         self.state_dir = state_dir
         self.error: Optional[HostError] = None
+        data: Dict[str, Dict[str, Any]] = {key: {} for key in _SECTIONS}
         try:
-            data = self._read()
+            data.update(self._read())
         except HostError as error:
-            # Readers can continue without it.
-            if not tolerant:
-                raise
             self.error = error
-            data = {key: {} for key in _SECTIONS}
         self.networks: Dict[str, Dict[str, Any]] = data["networks"]
         self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
         self.archives: Dict[str, Dict[str, Any]] = data["archives"]
@@ -106,7 +103,7 @@ class Manifest:
                 )
             return {key: _section(key, data[key], shape) for key, shape in _SECTIONS.items()}
         except FileNotFoundError:
-            return {key: {} for key in _SECTIONS}
+            return {}
         except OSError as error:
             raise HostError(f"cannot read {path}: {error.strerror}", code="manifest_unreadable") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:

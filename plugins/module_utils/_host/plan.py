@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Set, Tuple, TypeVar
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 from .errors import HostError
 from .struct import grouped, struct
@@ -113,18 +113,17 @@ def shorten(reason: str) -> str:
 class Plan:
     """An ordered list of steps, and the warnings from planning.
 
-    ``left`` are steps that the user does not allow, see ``restrict``: they are reported and never executed. ``errors``
-    are the parts that could not be planned. A run raises them before it changes anything; check mode shows the rest,
-    too.
+    ``warnings``: rows ``{level, code, message, target}`` by code and message, with the level error for what only check
+    mode tolerates. ``left`` are steps that the user does not allow, see ``restrict``: they are reported and never
+    executed. ``errors`` are the parts that could not be planned. A run raises them before it changes anything; check
+    mode shows the rest, too.
     """
 
     def __init__(self) -> None:
         self.steps: List[Step] = []
         self.left: List[Step] = []
         self.errors: List[HostError] = []
-        self.warnings: List[Tuple[str, str]] = []
-        self.targets: Dict[Tuple[str, str], str] = {}
-        self.tolerated: Set[Tuple[str, str]] = set()
+        self.warnings: Dict[Tuple[str, str], Dict[str, str]] = {}
 
     def add(self, step: Step) -> None:
         step.reason = shorten(step.reason)
@@ -132,21 +131,11 @@ class Plan:
 
     def warn(self, code: str, message: str, target: str = "") -> None:
         """Add a warning, unless it is there. *target*: that of the step that it is about."""
-        if (code, message) not in self.warnings:
-            self.warnings.append((code, message))
-            self.targets[code, message] = target
+        row = {"level": "warning", "code": code, "message": message, "target": target}
+        self.warnings.setdefault((code, message), row)
 
     def findings(self) -> List[Dict[str, str]]:
-        """Return the warnings as rows, with the level error if only check mode tolerates what they say."""
-        return [
-            {
-                "level": "error" if warning in self.tolerated else "warning",
-                "code": warning[0],
-                "message": warning[1],
-                "target": self.targets[warning],
-            }
-            for warning in self.warnings
-        ]
+        return list(self.warnings.values())
 
     def refuse(self, error: HostError, check_mode: bool) -> None:
         """Raise *error*; in check mode, note it, as a warning if an earlier task may prevent it."""
@@ -154,7 +143,7 @@ class Plan:
             raise error
         if error.may_pass:
             self.warn(error.code, error.msg)
-            self.tolerated.add((error.code, error.msg))
+            self.warnings[error.code, error.msg]["level"] = "error"
         else:
             self.errors.append(error)
 

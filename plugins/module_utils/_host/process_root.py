@@ -71,11 +71,7 @@ class ProcessRoot:
         """Return the links in *directory* that lead nowhere: name -> what the link says."""
         descriptor = self.open(directory)
         try:
-            listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
-            try:
-                names = sorted(os.listdir(listed))
-            finally:
-                os.close(listed)
+            names = sorted(os.listdir(f"/proc/self/fd/{descriptor}"))
             links = {name: _link(name, descriptor) for name in names}
         finally:
             os.close(descriptor)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Classes that hold values: their constructor follows from their annotations, as with dataclasses. Groups of values.
 
-To import dataclasses takes longer than all of a small module.
+dataclasses compile a constructor for each class, which takes longer than to load all of a small module.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _sound(node, request):
     forward = Path("/proc/sys/net/ipv4/ip_forward").read_text()
     broken.sound()
     # Readiness would try the network each time.
-    wait_until(lambda: cri_status("/run/containerd/containerd.sock").chains == [[broken.bridge()]], 20)
+    wait_until(lambda: cri_status("/run/containerd/containerd.sock", 10).chains == [[broken.bridge()]], 20)
     yield
     Path("/proc/sys/net/ipv4/ip_forward").write_text(forward)
     sh(

@@ -68,7 +68,7 @@ class DropIns:
         expected = 1 + len(own["drop_ins"])
         deadline = time.monotonic() + 5
         while True:
-            status = cri_status(runtime.address)
+            status = cri_status(runtime.address, 10)
             # Not the network of another part, which it may have loaded before.
             loaded = len(status.chains[0]) if status.chains and status.networks == ["ready"] else 0
             if loaded == expected or time.monotonic() > deadline:

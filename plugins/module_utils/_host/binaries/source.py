@@ -162,7 +162,7 @@ def _with_source(params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: 
     if failed:
         raise HostError(str(failed["message"]), str(failed["code"]))
     source = Source(params, tmpdir)
-    manifest = Manifest(tolerant=True)
+    manifest = Manifest()
     desired = source.at_hand(manifest)
     ask = source.told["only_ask"]
     if desired is not None and not ask:

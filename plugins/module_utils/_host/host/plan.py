@@ -64,9 +64,7 @@ class HostPlan(Plan):
         self.steps = [step for part in self.parts for step in part.steps]
         plans = self.plans()
         self.left = [step for plan in plans for step in plan.left]
-        self.warnings = list(dict.fromkeys(warning for plan in plans for warning in plan.warnings))
-        self.targets = {warning: target for plan in plans for warning, target in plan.targets.items()}
-        self.tolerated = {warning for plan in plans for warning in plan.tolerated}
+        self.warnings = {warning: row for plan in plans for warning, row in plan.warnings.items()}
 
     def plans(self) -> List[Plan]:
         """Return the plan of each section that has one, once."""

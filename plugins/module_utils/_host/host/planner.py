@@ -355,7 +355,7 @@ def _find_freed(options: Mapping[str, Any], taken: Mapping[ObjectKey, Key]) -> M
 
 def _forget_consequences(plan: Any) -> None:
     """Remove what only says that plugins are missing which the section plugins could not install."""
-    plan.warnings = [warning for warning in plan.warnings if warning[0] != _MISSING]
+    plan.warnings = {warning: row for warning, row in plan.warnings.items() if warning[0] != _MISSING}
     if hasattr(plan, "problems"):
         plan.problems = [finding for finding in plan.problems if finding.code != _MISSING]
     for outcome in getattr(plan, "outcomes", ()):

@@ -46,7 +46,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
             problems.append(unreadable(error, ERROR, file=file))
             return otherwise
 
-    manifest = Manifest(tolerant=True)
+    manifest = Manifest()
     if manifest.error is not None:
         problems.append(unreadable(manifest.error, ERROR))
     conf_dir, needed = params["conf_dir"], wanted & {"conf", "leases", "runtime", "readiness"}

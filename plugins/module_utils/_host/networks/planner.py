@@ -220,14 +220,13 @@ class ConfPlanner:
         return self.request.ensure_effective is not None or any(map(self._is_attached, names))
 
     def _tell_nomad(self, effective: Effective) -> None:
-        readers = [
-            runtime for runtime in effective.runtimes if runtime.name == "nomad" and effective.reads_here(runtime)
-        ]
-        if readers:
+        readers = filter(effective.reads_here, effective.runtimes)
+        pids = [runtime.pid for runtime in readers if runtime.name == "nomad" and runtime.pid]
+        if pids and "nomad" not in self.plan.restarting:
             from ..runtimes.nomad import reload_step
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
-            self.plan.reload = reload_step(readers, changes, self.plan.restarting)
+            self.plan.reload = reload_step(pids[0], changes)
             if self.plan.reload is not None:
                 self.plan.add(self.plan.reload)
 

@@ -7,7 +7,6 @@ follows the equals sign, quotes and comments included. The plugin path is one di
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -32,8 +31,6 @@ class Apptainer(Runtime):
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
         config = profiles.APPTAINER_CONFIG
         runtime = cls.evident("apptainer", running, "apptainer", version="--version") or cls("apptainer", "", config)
-        if not runtime.program and not os.path.exists(config):
-            return []
         runtime.config = config
         try:
             runtime._read()

@@ -16,7 +16,6 @@ from ..errors import HostError
 from ..json_text import parse_json
 from ..trust import check_socket
 
-_TIMEOUT = 10.0
 # The answer of containerd contains its whole configuration.
 _MOST = 8 << 20
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
@@ -59,7 +58,7 @@ class CriStatus(NamedTuple):
         return self.message or f"it has loaded {', '.join(self.networks or []) or 'none'}"
 
 
-def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
+def cri_status(address: str, timeout: float) -> CriStatus:
     """Ask the runtime that listens at *address*, for at most *timeout* seconds in all.
 
     Raises HostError ``unsafe_permissions`` if the socket is not root's, ``cri_not_loaded`` with the words of a
@@ -68,25 +67,25 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
     end = time.monotonic() + timeout
     try:
         # A message with one field, verbose: true.
-        return _understood(_ask(address, "/runtime.v1.RuntimeService/Status", b"\x08\x01", timeout))
+        return _understood(_ask(address, "/runtime.v1.RuntimeService/Status", b"\x08\x01", end))
     except socket.timeout as error:
         text = f"{address} does not report its networks: no complete answer within {timeout:g} s"
         raise HostError(text, code="not_answered") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        refusal = _why_not_loaded(address, end - time.monotonic())
+        refusal = _why_not_loaded(address, end)
         if refusal:
             raise HostError(refusal, code="cri_not_loaded") from error
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
 
 
-def _why_not_loaded(address: str, timeout: float) -> str:
+def _why_not_loaded(address: str, end: float) -> str:
     """Return in its own words why a containerd has not loaded its CRI plugins, "" if it has, or does not tell.
 
     Source: containerd's API introspection.v1, Plugin.init_err.
     """
     errors = {}
     with contextlib.suppress(HostError, OSError, ValueError, LookupError, TypeError, AttributeError):
-        for raw in _ask(address, "/containerd.services.introspection.v1.Introspection/Plugins", b"", timeout)[1]:
+        for raw in _ask(address, "/containerd.services.introspection.v1.Introspection/Plugins", b"", end)[1]:
             plugin = _message(raw)
             kind, name = (plugin[number][0].decode("utf-8", "replace") for number in (1, 2))
             said = _message(plugin.get(7, [b""])[0]).get(2, [b""])[0].decode("utf-8", "replace")
@@ -96,11 +95,10 @@ def _why_not_loaded(address: str, timeout: float) -> str:
     return errors.get(_CRI_PARTS) or next(iter(errors.values()), "")
 
 
-def _ask(address: str, path: str, request: bytes, timeout: float) -> Dict[int, List[Any]]:
-    end = time.monotonic() + timeout
+def _ask(address: str, path: str, request: bytes, end: float) -> Dict[int, List[Any]]:
     check_socket(address)
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(timeout)
+        connection.settimeout(max(0.0, end - time.monotonic()))
         connection.connect(address)
         reply = _call(DeadlineReader(connection, end), path, request)
     # A method that fails sends no message.

@@ -27,11 +27,7 @@ class Crio(Runtime):
         "network_dir",
         "plugin_dirs",
         "cni_default_network",
-        options={
-            "network_dir": ["--cni-config-dir"],
-            "plugin_dirs": ["--cni-plugin-dir"],
-            "cni_default_network": ["--cni-default-network"],
-        },
+        options=[["--cni-config-dir"], ["--cni-plugin-dir"], ["--cni-default-network"]],
     )
 
     @classmethod

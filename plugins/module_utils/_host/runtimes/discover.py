@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Iterable, List, Sequence, Type
+from typing import Dict, Iterable, List, Sequence, Tuple, Type
 
 from ..hostview import HostView, Users
 from ..processes import processes
@@ -14,18 +14,16 @@ from . import profiles, reading
 from .profiles import CONTAINERD, OWN, containerd_profile
 from .runtime import Runtime
 
-# Daemons whose command lines tell what they read.
-_DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd", "mesos-agent", "mesos-slave")
-# What is found by which programs.
-_PROGRAMS = {
-    CONTAINERD: (CONTAINERD,),
-    "crio": ("crio",),
-    "podman": ("podman",),
-    "apptainer": ("apptainer",),
-    "nomad": ("nomad",),
+# What is found by which programs: daemons, whose command lines tell what they read, and others.
+_PROGRAMS: Dict[str, Tuple[Sequence[str], Sequence[str]]] = {
+    CONTAINERD: ([CONTAINERD], []),
+    "crio": (["crio"], []),
+    "podman": ([], ["podman"]),
+    "apptainer": ([], ["apptainer"]),
+    "nomad": (["nomad"], []),
     "others": (
-        *("kubelet", "cri-dockerd", "nerdctl", "buildkitd", "firecracker", "firecracker-containerd"),
-        *("rkt", "mesos-agent", "mesos-slave"),
+        ["kubelet", "cri-dockerd", "buildkitd", "mesos-agent", "mesos-slave"],
+        ["nerdctl", "firecracker", "firecracker-containerd", "rkt"],
     ),
 }
 
@@ -46,16 +44,16 @@ def runtimes_on_host(conf_dir: str, view: HostView) -> List[Runtime]:
 
 def find_runtimes() -> List[Runtime]:
     """Return the runtimes that run on this host or are installed."""
-    running = processes(*_DAEMONS)
+    running = processes(*(name for daemons, _others in _PROGRAMS.values() for name in daemons))
     configs = {
         CONTAINERD: [profile.config for profile in profiles.PROFILES.values()],
         "apptainer": [profiles.APPTAINER_CONFIG],
         "others": [profiles.ECS_CONFIG],
     }
     runtimes: List[Runtime] = []
-    for kind, programs in _PROGRAMS.items():
-        runs = any(process.name in programs for process in running)
-        if runs or any(map(reading.installed, programs)) or any(map(os.path.exists, configs.get(kind, ()))):
+    for kind, (daemons, others) in _PROGRAMS.items():
+        runs = any(process.name in daemons for process in running)
+        if runs or any(map(reading.installed, [*daemons, *others])) or any(map(os.path.exists, configs.get(kind, ()))):
             runtimes.extend(class_of(kind).find(running))
     return runtimes
 
@@ -65,31 +63,20 @@ def class_of(name: str) -> Type[Runtime]:
 
     Each is imported only where there is a trace of it: most hosts have one.
     """
+    runtime_class: Type[Runtime] = Runtime
     if name.startswith(CONTAINERD):
-        from .containerd import Containerd
-
-        return Containerd
-    if name == "crio":
-        from .crio import Crio
-
-        return Crio
-    if name == "podman":
-        from .podman import Podman
-
-        return Podman
-    if name == "apptainer":
-        from .apptainer import Apptainer
-
-        return Apptainer
-    if name == "nomad":
-        from .nomad import Nomad
-
-        return Nomad
-    if name == "others":
-        from .others import Other
-
-        return Other
-    return Runtime
+        from .containerd import Containerd as runtime_class
+    elif name == "crio":
+        from .crio import Crio as runtime_class
+    elif name == "podman":
+        from .podman import Podman as runtime_class
+    elif name == "apptainer":
+        from .apptainer import Apptainer as runtime_class
+    elif name == "nomad":
+        from .nomad import Nomad as runtime_class
+    elif name == "others":
+        from .others import Other as runtime_class
+    return runtime_class
 
 
 def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
@@ -147,7 +134,7 @@ def built_in_users(view: HostView, bin_dir: str) -> Users:
         network = runtime.built_in
         if network is None or not any(same_directory(bin_dir, path) for path in runtime.bin_dirs):
             continue
-        if runtime.profile.choice == OWN or view.conf_files(runtime.conf_dir):
+        if runtime.profile.choice == OWN or (network.plugins and view.conf_files(runtime.conf_dir)):
             text = f"{runtime.name} for {network.purpose} (its built-in network {network.name!r})"
             users.append((text, network.cni_version, [{"type": plugin} for plugin in network.plugins]))
     return users

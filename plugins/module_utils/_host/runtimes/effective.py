@@ -62,9 +62,8 @@ class Effective:
         users: Rows = []
         for runtime in self.runtimes:
             verdict = runtime.verdict
-            chosen = next((network for network in verdict.networks if network.file.path == verdict.file), None)
             taken = {network.file.path for network in verdict.networks} | {row["file"] for row in verdict.through}
-            requested = chosen is not None and any(map(is_multus, chosen.plugins[:1])) and _requests(chosen, file)
+            requested = verdict.multus is not None and _requests(verdict.multus, file)
             if runtime.name != "multus" and (file.path in taken or requested):
                 paths = [self._view.plugin_path(name, runtime.bin_dirs) for name in types_of(file.plugins)]
                 users.append({"runtime": runtime.name, "plugins": sorted(filter(None, paths))})
@@ -193,12 +192,11 @@ class Effective:
         used = {verdict.network} if named else {network.name for network in verdict.networks}
         if verdict.file in managed or used.intersection(networks):
             return False
-        chosen = next((network for network in verdict.networks if network.file.path == verdict.file), None)
-        if chosen is None or not any(map(is_multus, chosen.plugins[:1])):
+        if verdict.multus is None:
             return True
         from .through import runs_only_others
 
-        return runs_only_others(chosen.plugins[0], verdict.through, networks, managed, self.conf_dir)
+        return runs_only_others(verdict.multus, verdict.through, networks, managed, self.conf_dir)
 
     def _counted(self) -> List[Runtime]:
         """Return the runtimes that have to use the requested networks."""
@@ -287,6 +285,7 @@ class Effective:
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through
 
+            verdict.multus = chosen.plugins[0]
             verdict.through = networks_through(chosen, self.conf_dir, self.files, self._view)
             verdict.notes.append(in_words(verdict.through))
         return verdict
@@ -320,7 +319,7 @@ class Effective:
             raise
 
 
-def _requests(chosen: Network, file: ConfFile) -> bool:
+def _requests(multus: Mapping[str, Any], file: ConfFile) -> bool:
     from .through import requested_from
 
-    return discover.same_directory(requested_from(chosen.plugins[0]), os.path.dirname(file.path))
+    return discover.same_directory(requested_from(multus), os.path.dirname(file.path))

@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 from http.client import HTTPException
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .. import nomad_api
 from ..errors import HostError
@@ -65,7 +65,7 @@ class Nomad(Runtime):
         "cni_config_dir",
         "cni_path",
         separator=":",
-        options={"cni_config_dir": ["-cni-config-dir", "--cni-config-dir"], "cni_path": ["-cni-path", "--cni-path"]},
+        options=[["-cni-config-dir", "--cni-config-dir"], ["-cni-path", "--cni-path"]],
     )
 
     @classmethod
@@ -300,16 +300,13 @@ def _get(address: str, port: int, path: str, end: float) -> Dict[str, Any]:
 # --- its signal
 
 
-def reload_step(runtimes: List[Runtime], changes: bool, restarting: Collection[str]) -> Optional[Step]:
-    """Return the last step of a plan, which tells the agent among *runtimes*; None if nothing is to be told.
+def reload_step(pid: int, changes: bool) -> Optional[Step]:
+    """Return the last step of a plan, which tells the agent with the process *pid*; None if nothing is to be told.
 
-    They read the directory of the plan. The agent is told if the plan *changes* that, or an earlier run was interrupted
-    before it told the agent.
+    It is told if the plan *changes* the directory that it reads, or an earlier run was interrupted before it did so.
     """
-    agent = next((runtime for runtime in runtimes if runtime.name == "nomad" and runtime.pid and runtime.reads), None)
-    if agent is None or "nomad" in restarting or not (changes or restart_pending(_NOTE, agent.pid)):
+    if not (changes or restart_pending(_NOTE, pid)):
         return None
-    pid = agent.pid
 
     def send() -> None:
         # An agent that has started since has read the directory.

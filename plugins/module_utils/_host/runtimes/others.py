@@ -1,11 +1,11 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""kubelet with its own networks, cri-dockerd, nerdctl, buildkit, and a table of runtimes with simple settings."""
+"""kubelet with its own networks, cri-dockerd, firecracker, rkt, mesos, the agent of ECS, nerdctl and buildkit."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 from ..processes import Process
 from . import profiles, reading
@@ -16,61 +16,11 @@ _NERDCTL_BIN_DIRS = ("/opt/cni/bin", "/usr/local/libexec/cni", "/usr/local/lib/c
 _NERDCTL_CONFIG = "/etc/nerdctl/nerdctl.toml"
 # What containerd accepts; such a name cannot lead out of the directory.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MESOS_CONFIG = "/etc/mesos-slave"
 _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 # Values of --network-plugin for none: pkg/kubelet/network/plugins.go
 _NOOP = ("", "kubernetes.io/no-op")
 _FIRST_WITHOUT_DOCKER = (1, 24)
-
-
-class Simple(NamedTuple):
-    """A runtime whose settings are options of its command line, or in ``config``.
-
-    That is a file with lines KEY=VALUE, or a directory with a file for each key. One that has no ``programs`` on the
-    host is found by this file. ``version`` is the argument that makes it print its version, ``keys`` are the names of
-    its settings. Unless the key ``switch`` has the value ``on`` ("": any), it reads no networks, because of ``off``.
-    ``note``: what else it does. ``default_network``: the name of the network that it makes. ``needs_conf_dir``: it
-    counts only if its conf_dir exists.
-    """
-
-    name: str
-    programs: Tuple[str, ...] = ()
-    config: str = ""
-    version: str = ""
-    keys: Keys = Keys()
-    switch: str = ""
-    on: str = ""
-    off: str = ""
-    note: str = ""
-    default_network: str = ""
-    needs_conf_dir: bool = False
-
-
-SIMPLE = (
-    Simple("firecracker", ("firecracker", "firecracker-containerd"), needs_conf_dir=True),
-    Simple("rkt", ("rkt",), version="version"),
-    # The package makes the agent's command line of the files in its directory.
-    Simple(
-        "mesos",
-        ("mesos-agent", "mesos-slave"),
-        "/etc/mesos-slave",
-        keys=Keys("network_cni_config_dir", "network_cni_plugins_dir", separator=":"),
-        switch="network_cni_config_dir",
-        off="network_cni_config_dir is not set, so its containers use the host's network",
-        note="it also reads files without these extensions",
-    ),
-    # Its agent runs in a container: only its configuration is on the host.
-    Simple(
-        "ecs",
-        (),
-        profiles.ECS_CONFIG,
-        keys=Keys(bin_dirs="ECS_CNI_PLUGINS_PATH", separator=":"),
-        switch="ECS_ENABLE_TASK_ENI",
-        on="true",
-        off="ECS_ENABLE_TASK_ENI is not true, so Docker makes the networks of tasks",
-        note="its plugins are in the image of its agent, not on the host",
-        default_network="awsvpc",
-    ),
-)
 
 
 class Kubelet(Runtime):
@@ -127,15 +77,23 @@ class Other(Runtime):
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
         runtimes = Kubelet.find(running)
-        for row in SIMPLE:
-            runtime = cls.evident(row.name, running, *row.programs, version=row.version)
-            if runtime is None and not row.programs and os.path.exists(row.config):
-                runtime = cls(row.name, "", row.config)
-            if runtime is None or (row.needs_conf_dir and not os.path.isdir(runtime.conf_dir)):
-                continue
-            with runtime.read_settings():
-                runtime._read_simple(row)
-            runtimes.append(runtime)
+        firecracker = cls.evident("firecracker", running, "firecracker", "firecracker-containerd")
+        if firecracker is not None and os.path.isdir(firecracker.conf_dir):
+            runtimes.append(firecracker)
+        rkt = cls.evident("rkt", running, "rkt", version="version")
+        if rkt is not None:
+            runtimes.append(rkt)
+        mesos = cls.evident("mesos", running, "mesos-agent", "mesos-slave")
+        if mesos is not None:
+            with mesos.read_settings():
+                mesos._read_mesos()
+            runtimes.append(mesos)
+        # Its agent runs in a container: only its configuration is on the host.
+        if os.path.exists(profiles.ECS_CONFIG):
+            ecs = cls("ecs", "", profiles.ECS_CONFIG)
+            with ecs.read_settings():
+                ecs._read_ecs()
+            runtimes.append(ecs)
         nerdctl = cls.evident("nerdctl", [], "nerdctl", version="--version")
         if nerdctl is not None:
             nerdctl._read_nerdctl()
@@ -147,20 +105,29 @@ class Other(Runtime):
             runtimes.append(buildkit)
         return runtimes
 
-    def _read_simple(self, row: Simple) -> None:
-        self.keys, process = row.keys, self.process
-        settings = _settings_in(row.config) if row.config else {}
-        for key in filter(None, row.keys[:2]):
-            settings[key] = process.option(f"--{key}") or settings.get(key, "")
-        switch = settings.get(row.switch, "")
-        if row.switch and (not switch or (row.on and switch.lower() != row.on)):
-            self.reads = False
-            self.notes.append(row.off)
-            return
-        self.default_network = row.default_network or self.default_network
-        self.take(settings)
-        if row.note:
-            self.notes.append(row.note)
+    def _read_mesos(self) -> None:
+        # The package makes the agent's command line of the files in its directory, each with the value of a key.
+        settings = {os.path.basename(path): reading.read_text(path) or "" for path in reading.listed(_MESOS_CONFIG)}
+        self.keys = Keys("network_cni_config_dir", "network_cni_plugins_dir", separator=":")
+        for key in self.keys[:2]:
+            settings[key] = self.process.option(f"--{key}") or settings.get(key, "").strip()
+        self.reads = bool(settings["network_cni_config_dir"])
+        if self.reads:
+            self.take(settings)
+            self.notes.append("it also reads files without these extensions")
+        else:
+            self.notes.append("network_cni_config_dir is not set, so its containers use the host's network")
+
+    def _read_ecs(self) -> None:
+        lines = (line.strip().partition("=") for line in (reading.read_text(profiles.ECS_CONFIG) or "").splitlines())
+        settings = {name: value.strip() for name, _equals, value in lines}
+        self.reads = settings.get("ECS_ENABLE_TASK_ENI", "").lower() == "true"
+        if self.reads:
+            self.keys, self.default_network = Keys(bin_dirs="ECS_CNI_PLUGINS_PATH", separator=":"), "awsvpc"
+            self.take(settings)
+            self.notes.append("its plugins are in the image of its agent, not on the host")
+        else:
+            self.notes.append("ECS_ENABLE_TASK_ENI is not true, so Docker makes the networks of tasks")
 
     def _read_nerdctl(self) -> None:
         self.folder = "default"
@@ -182,14 +149,6 @@ class Other(Runtime):
         if mode in ("host", "bridge"):
             self.reads = False
             self.notes.append(f"its mode is {mode}, so it reads no network")
-        options = {"cniConfigPath": [f"{prefix}-cni-config-path"], "cniBinaryPath": [f"{prefix}-cni-binary-dir"]}
+        options = [[f"{prefix}-cni-config-path"], [f"{prefix}-cni-binary-dir"]]
         self.keys = Keys("cniConfigPath", "cniBinaryPath", separator="", options=options)
         self.take(worker)
-
-
-def _settings_in(config: str) -> Dict[str, str]:
-    """Return the settings in a file with lines KEY=VALUE, or in a directory with a file for each."""
-    if os.path.isdir(config):
-        return {os.path.basename(path): (reading.read_text(path) or "").strip() for path in reading.listed(config)}
-    lines = (line.strip().partition("=") for line in (reading.read_text(config) or "").splitlines())
-    return {name: value.strip() for name, _equals, value in lines}

@@ -82,7 +82,7 @@ class Podman(Runtime):
             self.databases = os.path.join(_root(), "libpod")
             subnet = reading.text_of_key(network, "default_subnet") or "10.88.0.0/16"
             own = f"{self.profile.own}, {subnet}"
-            self.profile = self.profile._replace(own=own, own_network=network_in_memory(subnet))
+            self.profile = self.profile._replace(own=own, built_in=network_in_memory(subnet))
 
     def _without_cni(self) -> str:
         unknown = f"{self.evidence} does not tell its version, and podman 5 has no CNI"
@@ -129,6 +129,10 @@ class Podman(Runtime):
         return CriStatus(not missing, why, [name for name in names if name in known])
 
     def stopped(self, timeout: float) -> Dict[str, str]:
+        """Return the names, by ID, of containers that do not run, and that it starts again with the same ID.
+
+        Raises HostError if it does not answer.
+        """
         argv = [self.program, "--remote=false", "ps", "--all", "--no-trunc", "--format", "json"]
         printed = reading.output(*argv, timeout=timeout)
         try:
@@ -140,6 +144,7 @@ class Podman(Runtime):
 
     @property
     def booted(self) -> float:
+        """When it noticed that the host has booted, in seconds since the epoch; 0 if it has not."""
         try:
             return os.stat(_ALIVE).st_mtime
         except OSError:

@@ -63,21 +63,22 @@ class Profile(NamedTuple):
     How it loads networks from files: ``nothing`` is its message for a directory without files ("{}" is the directory).
     ``validates``: a network counts only if its plugins are installed and support its version. ``drop_ins``: with libcni
     1.3, the plugins in the network's folder are appended. ``lists_first``: ``.conf`` and ``.json`` files are read after
-    all conflists. ``all_lists``: every file is read as a conflist, whatever its extension. ``ignored``: files whose
-    names start with this are not read. ``converts``: a network counts only if it can be converted to podman's own form,
-    and has a valid name. ``named_by_file``: a network without a name gets the name of its file. ``finds``: a network
-    counts only if its plugins are there; they are not asked. ``all_single``: every file is read as the configuration of
-    a single plugin, whatever its extension. ``untyped``: one without a type is no error. ``bundled``: plugins that the
-    runtime brings along, and executes where no directory has them. ``notes_missing``: a network whose plugins are
-    missing is available all the same, which is noted. ``one_file``: it reads the file at conf_dir only. ``label``: a
-    network with this label of nerdctl is the default.
+    all conflists. ``all_lists``: every file is read as a conflist (True), or as the configuration of a single plugin
+    (False), whatever its extension. ``ignored``: files whose names start with this are not read. ``converts``: a
+    network counts only if it can be converted to podman's own form, and has a valid name. ``named_by_file``: a network
+    without a name gets the name of its file. ``finds``: a network counts only if its plugins are there; they are not
+    asked. ``untyped``: a single plugin without a type is no error. ``bundled``: plugins that the runtime brings along,
+    and executes where no directory has them. ``notes_missing``: a network whose plugins are missing is available all
+    the same, which is noted. ``one_file``: it reads the file at conf_dir only. ``label``: a network with this label of
+    nerdctl is the default.
 
     ``libcni`` is the release of Go's libcni that it contains: pairs of the runtime's first version with it and libcni's
     release, newest first, the last one for all earlier versions. ``conf_dir`` and ``bin_dirs`` are its defaults,
-    ``default_network`` the network it uses when none is requested (NAMED). ``own`` is the network that it creates
-    itself if there is none, and ``own_network`` has its plugins. ``fixed``: its conf_dir cannot be configured.
-    ``built_in``: the network whose plugins it executes although no file names them; CRI-O, podman and nerdctl bring up
-    lo without a plugin, ctr leaves it to the OCI runtime. ``unit``: the unit of its daemon, "" if it is none.
+    ``default_network`` the network it uses when none is requested (NAMED). ``own`` says which network it creates
+    itself if there is none. ``fixed``: its conf_dir cannot be configured. ``built_in``: the network whose plugins it
+    executes although no file names them; CRI-O, podman and nerdctl bring up lo without a plugin, ctr leaves it to the
+    OCI runtime. That of podman, which it creates if no file has it, has a chain only. ``unit``: the unit of its daemon,
+    "" if it is none.
 
     A distribution has a containerd of its own with the configuration ``config``, in whose path, wherever it is, is
     ``mark``, and the ``program``. ``stands_for`` is the runtime whose place it takes, ``managed`` how it configures it
@@ -91,12 +92,11 @@ class Profile(NamedTuple):
     validates: bool = False
     drop_ins: bool = True
     lists_first: bool = False
-    all_lists: bool = False
+    all_lists: Optional[bool] = None
     ignored: str = ""
     converts: bool = False
     named_by_file: bool = False
     finds: bool = False
-    all_single: bool = False
     untyped: bool = False
     bundled: Tuple[str, ...] = ()
     notes_missing: bool = False
@@ -108,7 +108,6 @@ class Profile(NamedTuple):
     verified: str = SOURCE
     default_network: str = ""
     own: str = ""
-    own_network: Optional[BuiltIn] = None
     fixed: bool = False
     built_in: Optional[BuiltIn] = None
     unit: str = ""
@@ -244,7 +243,7 @@ PROFILES: Dict[str, Profile] = {
         SPOILS,
         extensions=(".conf",),
         drop_ins=False,
-        all_single=True,
+        all_lists=False,
         untyped=True,
         bundled=("bridge", "dhcp", "flannel", "host-local", "ipvlan", "macvlan", "ptp", "tuning"),
         conf_dir="/etc/rkt/net.d",
@@ -258,7 +257,7 @@ PROFILES: Dict[str, Profile] = {
         NAMED,
         SKIPPED,
         drop_ins=False,
-        all_single=True,
+        all_lists=False,
         finds=True,
         conf_dir="/var/lib/mesos/cni/config",
         bin_dirs=("/var/lib/mesos/cni/plugins",),

@@ -16,7 +16,7 @@ from typing import Callable, Iterator, List, Optional, Sequence
 from ...libcni import conf, gojson
 from ...libcni.errors import ConfigError
 from ..binaries.types import types_of
-from ..confdir import ConfFile, drop_ins, read_go_json
+from ..confdir import ConfFile, read_go_json
 from ..errors import HostError
 from ..json_text import parse_json
 from ..kinds import text_of
@@ -35,7 +35,7 @@ Ask = Callable[[str], Sequence[str]]
 
 
 def judge(runtime: Runtime, files: Sequence[ConfFile], ask: Ask) -> Verdict:
-    """Return what *runtime* does with *files*, which are all of its directory, in order.
+    """Return what *runtime* does with *files*, which Effective.files_of has found for it, in order.
 
     *ask* is called for runtimes that ask their plugins.
     """
@@ -43,8 +43,6 @@ def judge(runtime: Runtime, files: Sequence[ConfFile], ask: Ask) -> Verdict:
     verdict = judge_of.verdict
     if runtime.profile.choice == OWN:
         verdict.network, verdict.reason = runtime.default_network or None, runtime.profile.own
-        for file in files:
-            verdict.leave(file, "it reads no files")
     else:
         judge_of.judge()
     verdict.not_chosen.sort(key=lambda entry: os.fsencode(str(entry["file"])))
@@ -86,8 +84,6 @@ class _Judge:
                 self.verdict.leave(file, f"it reads {' and '.join(rules.extensions)} only")
             elif rules.ignored and file.name.startswith(rules.ignored):
                 self.verdict.leave(file, f"it ignores its own files, {rules.ignored}*")
-            elif self.runtime.conf_file and file.path != self.runtime.conf_file:
-                self.verdict.leave(file, f"it reads {self.runtime.conf_file} only")
             else:
                 candidates.append(file)
         if rules.lists_first:
@@ -105,14 +101,14 @@ class _Judge:
                 verdict.leave(file, "it is not read after the error")
                 continue
             if most and len(verdict.networks) >= most:
-                verdict.leave(file, f"{os.path.basename(verdict.networks[-1].file.name)} sorts before it")
+                verdict.leave(file, f"{verdict.networks[-1].file.name} sorts before it")
                 continue
             network = self._load(file)
             if network.error and rules.broken != SKIPPED and not (rules.untyped and network.untyped):
                 what = "CNI config list file" if file.kind == "conflist" else "CNI config file"
                 broken = broken or f"failed to load {what} {file.path}: {network.error}"
                 verdict.leave(file, f"it cannot be loaded: {network.error}")
-                verdict.broken.append(file.path)
+                verdict.broken = verdict.broken or file.path
                 continue
             why_not = self._why_not(network)
             if why_not:
@@ -184,15 +180,13 @@ class _Judge:
 
     def _load(self, file: ConfFile) -> Network:
         """Load *file* as the runtime does: as a conflist, or as the configuration of a single plugin."""
-        as_list = not self.rules.all_single and (self.rules.all_lists or file.kind == "conflist")
-        known = Network(file, file.network or "", file.cni_version, file.plugins, file.error)
-        if file.text is None:
-            # An unmanaged file that was not read, or a file that is known without its text.
-            network = known
-        else:
+        as_list = file.kind == "conflist" if self.rules.all_lists is None else self.rules.all_lists
+        network = Network(file, file.network or "", file.cni_version, file.plugins, file.error)
+        # An unmanaged file may not have been read, or a file is known without its text.
+        if file.text is not None:
             depends = not self.newest and any(mark in file.text for mark in _MARKS)
-            parsed = as_list != (file.kind == "conflist") or file.error or depends
-            network = self._parse(file, file.text, as_list) if parsed else known
+            if as_list != (file.kind == "conflist") or file.error or depends:
+                network = self._parse(file, file.text, as_list)
             if as_list and not network.error:
                 network = self._with_drop_ins(network)
         if self.rules.named_by_file and not network.error and not network.name:
@@ -235,13 +229,8 @@ class _Judge:
     def _with_drop_ins(self, network: Network) -> Network:
         appends, file = self.runtime.appends_drop_ins, network.file
         if appends and not file.inlined_only:
-            if not network.name:
-                # Joined with an empty name, the path would be the directory itself.
-                extras = [other for other in self.files if other.kind == "conf"]
-            elif file.kind == "conflist":
-                extras = file.drop_ins
-            else:
-                extras = drop_ins(os.path.dirname(file.path), network.name)
+            # Joined with an empty name, the path is the directory itself.
+            extras = file.drop_ins if network.name else [other for other in self.files if other.kind == "conf"]
             broken = next((extra for extra in extras if extra.error), None)
             if broken is not None:
                 return Network(network.file, error=f"{broken.error} (in {broken.path})")

@@ -27,16 +27,17 @@ _WITHOUT_INTERNAL = ("1.6", "1.7")
 
 
 class Keys(NamedTuple):
-    """The names of a runtime's settings in its configuration, and the options of its command line that override them.
+    """The names of a runtime's settings in its configuration.
 
-    ``separator``: what is between ``bin_dirs`` that are one text, None if they are a list.
+    ``separator``: what is between ``bin_dirs`` that are one text, None if they are a list. ``options``: for each of
+    them, in order, the options of its command line that override it.
     """
 
     conf_dir: str = ""
     bin_dirs: str = ""
     default_network: str = ""
     separator: Optional[str] = None
-    options: Mapping[str, Sequence[str]] = {}
+    options: Sequence[Sequence[str]] = ()
 
 
 class Network(NamedTuple):
@@ -60,18 +61,19 @@ class Network(NamedTuple):
 class Verdict:
     """What a runtime does: the ``network`` and ``file`` it uses (None: none), the ``reason`` in a sentence.
 
-    ``failed``: why it loads no network at all, "" if it loads any. ``broken``: the files that cannot be loaded, and
-    prevent others from being loaded. ``networks``: all that it uses at once or that
-    can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
-    ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
+    ``failed``: why it loads no network at all, "" if it loads any. ``broken``: the first file that cannot be loaded
+    and prevents others from being loaded. ``networks``: all that it uses at once or that can be requested by name.
+    ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
+    ``multus``: the plugin Multus, if the network begins with it, and ``through`` what every pod gets then, see
+    :func:`.through.networks_through`.
     """
 
     network: Optional[str] = None
     file: Optional[str] = None
-    reason = failed = ""
+    multus: Optional[Dict[str, Any]] = None
+    reason = failed = broken = ""
 
     def __init__(self) -> None:
-        self.broken: List[str] = []
         self.networks: List[Network] = []
         self.not_chosen: List[Dict[str, Any]] = []
         self.notes: List[str] = []
@@ -166,7 +168,7 @@ class Runtime:
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
-        """Return those on this host; *running* are the daemons that run."""
+        """Return those on this host, which has a trace of one; *running* are the daemons that run."""
         return []
 
     @property
@@ -197,7 +199,7 @@ class Runtime:
     def take(self, table: Mapping[str, Any]) -> None:
         """Take the settings of its configuration and of its command line. Raises HostError ``not_understood``."""
         keys, settings = self.keys, dict(table)
-        for key, names in keys.options.items():
+        for key, names in zip(keys[:3], keys.options):
             values = self.process.options(*names)
             if values:
                 settings[key] = values if key == keys.bin_dirs and keys.separator is None else values[-1]
@@ -258,18 +260,6 @@ class Runtime:
         from . import cri
 
         return cri.cri_status(self.address, timeout)
-
-    def stopped(self, timeout: float) -> Dict[str, str]:
-        """Return the names, by ID, of containers that do not run, and that it starts again with the same ID.
-
-        Raises HostError if it does not answer.
-        """
-        return {}
-
-    @property
-    def booted(self) -> float:
-        """When it noticed that the host has booted, in seconds since the epoch; 0 if it has not."""
-        return 0
 
     def compared(self, desired: RuntimeSettings) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """Return its current and the desired settings by name, without those that may be as they are."""

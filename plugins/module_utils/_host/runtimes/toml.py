@@ -170,35 +170,32 @@ def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
     inner[key] = value
     lines = _ended(text)
     setting = f"{key} = {rendered(value)}"
-    start, end = _place(lines, table)
+    start, end = _pairs(lines, table)
     if start < 0:
         # The table is inline, or has dotted keys; TOML does not allow to define it twice.
         if written_otherwise:
             raise _not_understood(table, key, value)
         lines += [f"[{'.'.join(map(_quoted, table))}]  {MARK}\n", f"  {setting}  {MARK}\n"]
     else:
-        _put(lines, start + 1, end, key, setting)
+        _put(lines, start, end, key, setting)
     return _checked("".join(lines), intended, table, key, value)
 
 
 def with_import(text: str, path: str) -> str:
     """Return the text with *path* in its imports, last if possible. Raises HostError ``not_understood``."""
-    intended = copy.deepcopy(load_toml(text))
-    imports = list(intended.get("imports", []))
+    tables = load_toml(text)
+    imports = list(tables.get("imports", []))
     lines = _ended(text)
-    end = next((index for index, line in enumerate(lines) if _TABLE.match(line)), len(lines))
+    end = _pairs(lines, [])[1]
     start = next((index for index, line in enumerate(lines[:end]) if _OPEN_IMPORTS.match(line)), -1)
     if start < 0:
-        place = len(imports)
-        _put(lines, 0, end, "imports", f"imports = {rendered([*imports, path])}")
-    else:
-        # In a list over several lines, add it at the end if the last entry has a comma.
-        close = next((index for index in range(start, end) if lines[index].lstrip().startswith("]")), end)
-        last = close > start + 1 and not lines[close - 1].split("#")[0].rstrip().endswith(",")
-        place = 0 if last else len(imports)
-        lines.insert(start + 1 if last else close, f"  {rendered(path)},  {MARK}\n")
-    intended["imports"] = [*imports[:place], path, *imports[place:]]
-    return _checked("".join(lines), intended, [], "imports", intended["imports"])
+        return with_setting(text, [], "imports", [*imports, path])
+    # In a list over several lines, add it at the end if the last entry has a comma.
+    close = next((index for index in range(start, end) if lines[index].lstrip().startswith("]")), end)
+    last = close > start + 1 and not lines[close - 1].split("#")[0].rstrip().endswith(",")
+    imports.insert(0 if last else len(imports), path)
+    lines.insert(start + 1 if last else close, f"  {rendered(path)},  {MARK}\n")
+    return _checked("".join(lines), {**tables, "imports": imports}, [], "imports", imports)
 
 
 def rendered(value: Any) -> str:
@@ -218,12 +215,14 @@ def _quoted(part: str) -> str:
     return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
 
 
-def _place(lines: List[str], table: Sequence[str]) -> Tuple[int, int]:
-    """Return the line numbers of a table's header and of the next header, -1 if the table has none."""
-    titles = [index for index, line in enumerate(lines) if _TABLE.match(line)]
-    for number, index in enumerate(titles):
+def _pairs(lines: List[str], table: Sequence[str]) -> Tuple[int, int]:
+    """Return where the pairs of a table begin, and where the next header is; -1 if it has no header."""
+    titles = [*(index for index, line in enumerate(lines) if _TABLE.match(line)), len(lines)]
+    if not table:
+        return 0, titles[0]
+    for index, following in zip(titles, titles[1:]):
         if _is_title(lines[index], table):
-            return index, titles[number + 1] if number + 1 < len(titles) else len(lines)
+            return index + 1, following
     return -1, -1
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ..errors import HostError
 from ..kinds import lease_dir, object_of
@@ -26,7 +26,7 @@ class Pools:
     """The pools of a host with *runtimes*. Asks podman, and reads network namespaces, once, and if needed."""
 
     def __init__(self, runtimes: Sequence[Runtime]) -> None:
-        self._podman = next((runtime for runtime in runtimes if runtime.name == "podman"), Runtime("podman"))
+        self._podman: Any = next((runtime for runtime in runtimes if runtime.name == "podman"), Runtime("podman"))
 
     def of(self, network: Network) -> Iterator[Finding]:
         """Yield the sets of ranges of *network* without a free address: a container needs one of each."""

@@ -203,9 +203,9 @@ class Readiness:
         where = runtime.conf_file or runtime.conf_dir
         reasons = [f"{os.path.basename(entry['file'])}: {entry['reason']}" for entry in verdict.not_chosen[:_MOST]]
         if verdict.broken:
-            text = f"{runtime.name} loads no network, because it cannot load {verdict.broken[0]}"
+            text = f"{runtime.name} loads no network, because it cannot load {verdict.broken}"
             remedy = "fix the file, remove it, or give it another extension"
-            return [obstacle("broken_file", text, "; ".join(reasons), remedy, file=verdict.broken[0])]
+            return [obstacle("broken_file", text, "; ".join(reasons), remedy, file=verdict.broken)]
         reason = verdict.failed or verdict.reason or "none of the files is used"
         text = f"{runtime.name} has no network: {reason}"
         evidence = "; ".join(reasons) or (f"{where} is empty" if os.path.isdir(where) else f"{where} does not exist")
@@ -259,7 +259,7 @@ class Readiness:
 
 def _built_by(runtime: Runtime) -> List[Network]:
     """Return the network that a runtime builds itself, none if its containers do not use it, or it is not known."""
-    built_in, verdict = runtime.profile.own_network or runtime.built_in, runtime.verdict
+    built_in, verdict = runtime.built_in, runtime.verdict
     if built_in is None or not built_in.chain or verdict.network is None or verdict.file:
         return []
     return [Network(ConfFile(runtime.name, runtime.config), verdict.network, built_in.cni_version, built_in.chain)]

@@ -31,29 +31,31 @@ def refuse(monkeypatch, *paths):
 
 
 @pytest.fixture
-def tools(tmp_path):
+def tools(tmp_path, monkeypatch):
     for directory in ("local", "system"):
         (tmp_path / directory).mkdir()
         tool = tmp_path / directory / "tool"
         tool.write_text("")
         tool.chmod(0o755)
-    return [str(tmp_path / "local"), str(tmp_path / "system")]
+    directories = [str(tmp_path / "local"), str(tmp_path / "system")]
+    monkeypatch.setattr(commands, "DIRECTORIES", directories)
+    return directories
 
 
 def test_the_first_command_that_root_may_run_is_found(tools, monkeypatch):
     refuse(monkeypatch)
-    assert commands.find_command("tool", tools) == tools[0] + "/tool"
-    assert commands.find_command("other", tools) is None
+    assert commands.find_command("tool") == tools[0] + "/tool"
+    assert commands.find_command("other") is None
     refuse(monkeypatch, tools[0] + "/tool")
-    assert commands.find_command("tool", tools) == tools[1] + "/tool"
+    assert commands.find_command("tool") == tools[1] + "/tool"
     refuse(monkeypatch, tools[0] + "/tool", tools[1] + "/tool")
-    assert code_of(lambda: commands.find_command("tool", tools)) == "unsafe_permissions"
+    assert code_of(lambda: commands.find_command("tool")) == "unsafe_permissions"
 
 
 def test_what_cannot_be_executed_is_not_found(tools, monkeypatch):
     refuse(monkeypatch)
     os.chmod(tools[0] + "/tool", 0o644)
-    assert commands.find_command("tool", tools) == tools[1] + "/tool"
+    assert commands.find_command("tool") == tools[1] + "/tool"
 
 
 def test_a_command_gets_its_input_and_a_fixed_environment(monkeypatch):

@@ -21,7 +21,7 @@ def view(tmp_path):
 
 def test_a_damaged_manifest_is_an_error_for_whoever_needs_it(tmp_path):
     (tmp_path / "manifest.json").write_text("{")
-    view = HostView(Manifest(str(tmp_path), tolerant=True))
+    view = HostView(Manifest(str(tmp_path)))
     assert view.manifest.networks == {}
     with fails_with("manifest_damaged"):
         view.sound_manifest()

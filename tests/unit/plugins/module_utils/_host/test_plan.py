@@ -147,7 +147,7 @@ def test_a_warning_is_kept_once():
     plan = Plan()
     plan.warn("missing_network", "no a")
     plan.warn("missing_network", "no a")
-    assert plan.warnings == [("missing_network", "no a")]
+    assert list(plan.warnings) == [("missing_network", "no a")]
 
 
 def test_what_is_not_allowed_is_left_with_the_rest_of_its_lane():

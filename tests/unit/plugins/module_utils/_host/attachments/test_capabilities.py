@@ -41,8 +41,8 @@ def test_a_capability_argument_that_no_plugin_declares_is_a_warning(attach_host,
     plan = attach_host.plan([wanted], check_mode=check_mode)
     assert codes(plan) == ["capability_unread", "capability_unread"]
     assert [warning["code"] for warning in plan.outcomes[0].warnings] == codes(plan)
-    assert "bandwidth" in plan.warnings[0][1]
-    assert "declared: portMappings" in plan.warnings[0][1]
+    assert "bandwidth" in next(iter(plan.warnings))[1]
+    assert "declared: portMappings" in next(iter(plan.warnings))[1]
     assert actions(plan) == ["added"]
 
 
@@ -74,7 +74,9 @@ def test_one_host_port_twice_within_a_request_is_a_warning(attach_host, one, oth
     plan = attach_host.check(mapped(port(**one)), mapped(port(**other), name="db"))
     assert codes(plan) == ([] if apart else ["host_port_twice"])
     if not apart:
-        assert "demo/db/eth0: the host port 9001/tcp is mapped for demo/web/eth0 as well" in plan.warnings[0][1]
+        assert (
+            "demo/db/eth0: the host port 9001/tcp is mapped for demo/web/eth0 as well" in next(iter(plan.warnings))[1]
+        )
 
 
 def test_one_host_port_twice_in_an_attachment_is_a_warning(attach_host):

@@ -248,7 +248,7 @@ def test_absent_with_force_always_ends_with_the_entry_gone(attach_host, left, st
         # What can do its part does it.
         assert set(attach_host.verbs("DEL")) == ({"main"} if broken == "missing" else {"main", "meta"})
     plan = attach_host.run(wanted)
-    assert (actions(plan), plan.warnings) == (["none"], [])
+    assert (actions(plan), plan.warnings) == (["none"], {})
 
 
 def test_a_failed_del_names_the_way_out(attach_host):

@@ -49,7 +49,9 @@ def test_an_attachment_of_before_is_left(attach_host):
     outcome = plan.outcomes[0].row()
     assert (outcome["reason"], outcome["ips"]) == ("injected", ["10.1.0.2/24"])
     assert codes(plan) == ["foreign_owner"]
-    assert all(word in plan.warnings[0][1] for word in ("Istio", "istio-cni", "install-cni, process 7", "force"))
+    assert all(
+        word in next(iter(plan.warnings))[1] for word in ("Istio", "istio-cni", "install-cni, process 7", "force")
+    )
     before, after = (plan.diff()[0][side] for side in ("before", "after"))
     assert [len(side["config"]["plugins"]) for side in (before, after)] == [2, 3]
     assert dict(before, config=None) == dict(after, config=None)

@@ -68,7 +68,7 @@ def test_what_cannot_be_read_is_a_warning(attach_host, monkeypatch, name):
     plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
-    assert "the kernel does not answer" in plan.warnings[0][1]
+    assert "the kernel does not answer" in next(iter(plan.warnings))[1]
 
 
 def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):

@@ -206,4 +206,4 @@ def test_left_steps_and_warnings_of_all_sections_are_reported_once(sections):
     two.plan.steps[0].step_class = DISRUPTIVE
     plan = sections.host(one, two)
     assert [step.target for step in plan.left] == ["b"]
-    assert plan.warnings == [("same", "text")]
+    assert list(plan.warnings) == [("same", "text")]

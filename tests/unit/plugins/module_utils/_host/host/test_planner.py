@@ -65,7 +65,7 @@ def test_a_failed_section_keeps_only_what_needs_it(whole):
     plan = whole.apply(**sections(networks={"networks": [network("a"), network("c", subnet="10.3.0.0/24")]}))
     # Both networks and their attachments, of which CHECK cannot run, need the missing plugin: one cause, and one error.
     assert errors(plan) == [("plugins", "bad_source"), ("networks", "bad_source")]
-    assert plan.warnings == []
+    assert plan.warnings == {}
     [attached] = [part.plan for part in plan.parts if part.section == "attachments"]
     assert {(outcome.ended, outcome.error) for outcome in attached.outcomes} == {("left", None)}
     assert steps(plan) == []

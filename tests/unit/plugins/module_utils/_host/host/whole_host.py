@@ -82,7 +82,7 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(verbs, "Verbs", functools.partial(verbs.Verbs, executor=self))
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))
-        monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state, tolerant=True)))
+        monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state)))
         for module in (batch, usable):
             monkeypatch.setattr(module, "ask_version", self.version)
         monkeypatch.setattr(usable.Binaries, "_asked", lambda _self, path: {"cni_versions": self.version(path)})

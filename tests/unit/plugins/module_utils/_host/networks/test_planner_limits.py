@@ -118,7 +118,7 @@ def test_the_directory_is_judged_as_it_will_be(conf_host):
     conf_host.put("87-podman.conflist", text("podman"))
     plan = conf_host.plan(want("a"))
     assert [code for code, _text in plan.warnings] == ["order_flip"]
-    assert conf_host.run(want("a", priority=99)).warnings == []
+    assert conf_host.run(want("a", priority=99)).warnings == {}
     assert [code for code, _text in conf_host.plan(want("a"), unwant("b")).warnings] == []
 
 

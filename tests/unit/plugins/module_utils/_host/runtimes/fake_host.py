@@ -24,7 +24,7 @@ CONSTANTS = {
     podman.Podman: ["drop_ins"],
     nomad: ["_CONFIG"],
     profiles: ["CONTAINERD_CONFIG", "APPTAINER_CONFIG", "ECS_CONFIG"],
-    others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG"],
+    others: ["_NERDCTL_CONFIG", "_MESOS_CONFIG", "_BUILDKIT_CONFIG"],
 }
 
 
@@ -48,8 +48,6 @@ class FakeHost:
         for name, profile in profiles.PROFILES.items():
             if profile.config:
                 monkeypatch.setitem(profiles.PROFILES, name, profile._replace(config=self.path(profile.config)))
-        simple = [row._replace(config=row.config and self.path(row.config)) for row in others.SIMPLE]
-        monkeypatch.setattr(others, "SIMPLE", tuple(simple))
         monkeypatch.setattr(others, "_NERDCTL_BIN_DIRS", (self.path("/opt/a"), self.path("/opt/b")))
 
     def path(self, path):

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import apptainer, reading
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import apptainer, discover, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
@@ -37,7 +37,7 @@ def find():
 
 def test_a_host_without_apptainer(fake_host):
     fake_host.programs = []
-    assert apptainer.Apptainer.find([]) == []
+    assert discover.find_runtimes() == []
     fake_host.put(CONFIG, PACKAGED)
     runtime = find()
     assert (runtime.name, runtime.version, runtime.evidence) == ("apptainer", "", fake_host.path(CONFIG))

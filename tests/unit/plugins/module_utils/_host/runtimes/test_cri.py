@@ -67,6 +67,10 @@ def serve(tmp_path):
         thread.join()
 
 
+def ask(address, timeout=10.0):
+    return cri.cri_status(address, timeout)
+
+
 def test_the_networks_that_are_loaded_are_told_in_order(serve):
     reply = answer(True, info={"config": "x" * 100000, "cniconfig": networks("b", "a"), "lastCNILoadStatus": "OK"})
     whole = message(reply)
@@ -74,43 +78,43 @@ def test_the_networks_that_are_loaded_are_told_in_order(serve):
         frame(SETTINGS, 0), frame(PING, 0, b"12345678"), frame(DATA, 0, whole[:9]), frame(DATA, 0, whole[9:]),
         frame(HEADERS, 1),
     )  # fmt: skip
-    assert cri.cri_status(address) == cri.CriStatus(True, "", ["b", "a"], [[], []], {"default": ""})
+    assert ask(address) == cri.CriStatus(True, "", ["b", "a"], [[], []], {"default": ""})
 
 
 def test_why_nothing_is_loaded_is_told_in_its_own_words(serve):
     reply = answer(False, "not ready", {"cniconfig": "null", "lastCNILoadStatus": "cni config load failed: x"})
     failed = "cni config load failed: x"
-    status = cri.cri_status(serve(frame(DATA, 1, message(reply))))
+    status = ask(serve(frame(DATA, 1, message(reply))))
     assert status == cri.CriStatus(False, failed, [], [], {"default": failed})
 
 
 def test_the_words_of_a_plugin_that_is_not_ready_are_not_replaced_by_a_load_without_an_error(serve):
     told = "Network plugin returns error: the datastore is gone"
     reply = answer(False, told, {"cniconfig": networks("a"), "lastCNILoadStatus": "OK"})
-    assert cri.cri_status(serve(frame(DATA, 1, message(reply))))[:3] == (False, told, ["a"])
+    assert ask(serve(frame(DATA, 1, message(reply))))[:3] == (False, told, ["a"])
 
 
 def test_each_handler_has_a_load_of_its_own(serve):
     info = {"lastCNILoadStatus": "OK", "lastCNILoadStatus.default": "OK", "lastCNILoadStatus.kata": "no network config"}
-    status = cri.cri_status(serve(frame(DATA, 1, message(answer(True, info=info)))))
+    status = ask(serve(frame(DATA, 1, message(answer(True, info=info)))))
     assert status.loads == {"default": "", "kata": "no network config"}
 
 
 def test_the_plugins_of_a_network_are_told_as_they_were_loaded(serve):
     config = {"Name": "a", "Plugins": [{"Source": '{"type": "bridge", "mtu": 1400}'}, {"Source": '{"type": "tuning"}'}]}
     loaded = json.dumps({"Networks": [{"IFName": "eth0", "Config": config}]})
-    status = cri.cri_status(serve(frame(DATA, 1, message(answer(True, info={"cniconfig": loaded})))))
+    status = ask(serve(frame(DATA, 1, message(answer(True, info={"cniconfig": loaded})))))
     assert status.chains == [[{"type": "bridge", "mtu": 1400}, {"type": "tuning"}]]
 
 
 def test_a_runtime_that_sends_little_by_little_does_not_delay_the_answer(serve):
     # The head of a frame without its payload.
     with fails_with("not_answered", r"no complete answer within 0[.]2 s"):
-        cri.cri_status(serve(frame(DATA, 0, b"x" * 50)[:20]), timeout=0.2)
+        ask(serve(frame(DATA, 0, b"x" * 50)[:20]), 0.2)
 
 
 def test_a_runtime_that_tells_only_whether_it_is_ready(serve):
-    status = cri.cri_status(serve(frame(DATA, 1, message(answer(False, "no file")))))
+    status = ask(serve(frame(DATA, 1, message(answer(False, "no file")))))
     assert status == cri.CriStatus(False, "no file", None)
 
 
@@ -127,9 +131,9 @@ def test_a_runtime_that_tells_only_whether_it_is_ready(serve):
 )
 def test_an_answer_that_is_none_is_said(serve, frames):
     with fails_with("not_answered"):
-        cri.cri_status(serve(*frames))
+        ask(serve(*frames))
 
 
 def test_a_runtime_that_does_not_listen_is_said(tmp_path):
     with pytest.raises(HostError, match="does not report its networks"):
-        cri.cri_status(str(tmp_path / "socket"))
+        ask(str(tmp_path / "socket"))

@@ -81,7 +81,7 @@ def test_podman_4_uses_cni_if_told_so(fake_host):
     runtime = podman(fake_host)
     assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/n", ["/usr/lib/cni"])
     assert (runtime.default_network, runtime.profile.own.split()[-1]) == ("d", "fd00::/64")
-    ipam = runtime.profile.own_network.chain[0]["ipam"]
+    ipam = runtime.built_in.chain[0]["ipam"]
     assert (ipam["ranges"], ipam["routes"]) == ([[{"subnet": "fd00::/64"}]], [{"dst": "::/0"}])
     assert runtime.notes == ["it uses CNI, because of network_backend"]
 

@@ -15,6 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.files import Att
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.entries import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
@@ -130,31 +131,31 @@ def test_the_signal_is_the_last_step_of_a_plan_that_changes_the_directory(agent,
     assert agent.stdout.readline() == "2\n"
 
 
-def test_an_agent_is_told_once_of_a_change(nomad, agent):
-    step = reload_step([nomad], True, [])
+def test_an_agent_is_told_once_of_a_change(agent):
+    step = reload_step(agent.pid, True)
     note_reload(step)
     assert (step.kind, step.step_class, step.target) == ("reload", "safe", "nomad")
     step.action()
     assert agent.stdout.readline() == "1\n"
-    assert reload_step([nomad], False, []) is None
+    assert reload_step(agent.pid, False) is None
 
 
-def test_an_interrupted_run_is_made_good_for(nomad, agent):
-    note_reload(reload_step([nomad], True, []))
-    reload_step([nomad], False, []).action()
+def test_an_interrupted_run_is_made_good_for(agent):
+    note_reload(reload_step(agent.pid, True))
+    reload_step(agent.pid, False).action()
     assert agent.stdout.readline() == "1\n"
 
 
-def test_an_agent_that_has_started_since_is_not_told(nomad, agent):
+def test_an_agent_that_has_started_since_is_not_told(agent):
     # Nothing was noted for this process, as after a restart.
-    reload_step([nomad], True, []).action()
+    reload_step(agent.pid, True).action()
     os.kill(agent.pid, signal.SIGHUP)
     assert agent.stdout.readline() == "1\n"
 
 
-def test_nobody_to_tell(nomad):
-    assert reload_step([], True, []) is None
-    assert reload_step([nomad], False, []) is None
-    assert reload_step([nomad], True, ["nomad"]) is None
+def test_nobody_to_tell(nomad, conf_dir, monkeypatch):
+    monkeypatch.setattr(ConfPlan, "restarting", ["nomad"])
+    assert [step.kind for step in plan(conf_dir, want("jobs")).steps] == ["make_directory", "create"]
+    monkeypatch.setattr(ConfPlan, "restarting", [])
     nomad.pid = 0
-    assert reload_step([nomad], True, []) is None
+    assert [step.kind for step in plan(conf_dir, want("jobs")).steps] == ["make_directory", "create"]

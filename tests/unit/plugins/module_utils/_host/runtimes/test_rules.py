@@ -11,6 +11,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import C
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import (
     NAMES,
+    OWN,
     PROFILES,
     containerd_profile,
     version_of,
@@ -39,7 +40,8 @@ def look(tmp_path):
             setattr(runtime, key, value)
         if runtime.conf_file:
             runtime.conf_file = str(tmp_path / "cni.json")
-        verdict = judge(runtime, scan_conf_dir(str(tmp_path)), ask)
+        found = [file for file in scan_conf_dir(str(tmp_path)) if runtime.conf_file in ("", file.path)]
+        verdict = judge(runtime, [] if runtime.profile.choice == OWN else found, ask)
         verdict.left = {os.path.basename(entry["file"]): entry["reason"] for entry in verdict.not_chosen}
         verdict.base = os.path.basename(verdict.file) if verdict.file else None
         return verdict
@@ -64,8 +66,9 @@ def listed(name, kind, **keys):
 # --- every profile on every directory
 
 
-# One of each kind.
-KINDS = sorted({profile[: profile._fields.index("conf_dir")]: name for name, profile in PROFILES.items()}.values())
+# One of each kind that reads a directory.
+READERS = {name: profile for name, profile in PROFILES.items() if profile.choice != OWN and not profile.one_file}
+KINDS = sorted({profile[: profile._fields.index("conf_dir")]: name for name, profile in READERS.items()}.values())
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -208,10 +211,10 @@ def test_mesos_looks_whether_plugins_are_there_and_reads_single_plugins_only(loo
     assert verdict.left["70-a.conf"] == "10-a.conflist has the network 'a' already"
 
 
-@pytest.mark.parametrize("name", ["kubenet", "ecs"])
-def test_kubenet_and_the_agent_of_ecs_read_no_files(look, name):
+@pytest.mark.parametrize("name", ["kubenet", "ecs", "nomad-bridge"])
+def test_what_builds_its_network_reads_no_files(look, name):
     verdict = look(name, {"10-a.conf": single("a")}, default_network="own")
-    assert (verdict.network, verdict.file, verdict.left) == ("own", None, {"10-a.conf": "it reads no files"})
+    assert (verdict.network, verdict.file, verdict.left) == ("own", None, {})
 
 
 def test_cri_dockerd_asks_plugins(look):
@@ -231,7 +234,6 @@ def test_multus_wraps_the_first_that_is_not_its_own(look):
 def test_buildkit_reads_one_file(look):
     verdict = look("buildkit", {"cni.json": single("b"), "other.json": single("x")})
     assert (verdict.network, verdict.base) == ("b", "cni.json")
-    assert "only" in verdict.left["other.json"]
     assert "host's network" in look("buildkit", {"other.json": single("x")}).reason
     assert look("buildkit", {"cni.json": network("b")}).failed
 
@@ -304,12 +306,6 @@ def test_nomad_finds_networks_by_name_unless_a_file_is_broken(look):
     files["99-x.json"] = "{}"
     verdict = look("nomad", files)
     assert verdict.failed and not verdict.can_use("a")
-
-
-def test_nomads_bridge_reads_no_file(look):
-    verdict = look("nomad-bridge", {"10-a.conflist": network("a")}, default_network="nomad")
-    assert (verdict.network, verdict.file) == ("nomad", None)
-    assert verdict.left == {"10-a.conflist": "it reads no files"}
 
 
 @pytest.mark.parametrize("name", ["cnitool", "firecracker"])
