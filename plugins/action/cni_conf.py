@@ -14,11 +14,11 @@ from ..module_utils._host.problems import WARNING, error_of, errors_of, rows, st
 from ..module_utils._host.secrets import one_line
 from ..modules.cni_conf import ARGUMENTS
 from ..plugin_utils._conf.networks import LEVELS, CheckedNetworks
-from ..plugin_utils._conf.schema import MISSING
+from ..plugin_utils._conf.schema import MISSING, jsonschema_needed
+from ..plugin_utils._conf.spelling import unsupported
 from ..plugin_utils.definitions import networks_of_nads
 from ..plugin_utils.neighbours import Neighbours, shared_ranges
 from ..plugin_utils.reading import ReadingAction
-from ..plugin_utils.remedies import jsonschema_needed, unsupported
 
 
 class ActionModule(ReadingAction):

@@ -16,16 +16,15 @@ from ansible.utils.display import Display
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
-from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS
 from ..plugin_utils import repair_program
-from ..plugin_utils._report.values import rows, table, text
+from ..plugin_utils._conf.spelling import unsupported
 from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.preflight import bad_values, preflight, warn_of_unknown
-from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.settings import ROLES, Settings
 from ..plugin_utils.shipping import ShippingAction, check_version, explain_release
 from ..plugin_utils.teardown import blockers_of, sections_of
+from ..plugin_utils.untrusted import rows, table, text
 from ..plugin_utils.values import BadValue
 from .cni_conf import ActionModule as ConfAction
 
@@ -291,7 +290,7 @@ class Procedure:
         if not result.get("runtime") or runtime.get("error") or networks.get("error"):
             return {}
         left = [row for row in result.get("left") or [] if row.get("section") in ("networks", "runtime")]
-        return self._restart(runtime.get("configured") or [], left)
+        return self._loaded(runtime.get("configured") or [], left)
 
     # ---- the playbooks
 
@@ -396,18 +395,18 @@ class Procedure:
     def teardown(self) -> Result:
         """Remove what this collection put on a host, and restore what was there before."""
         value, common = self._settings.value, self._settings.options("common")
-        places = [value("cni_conf_dir"), value("cni_pod_networks_dir")]
+        pod_dir = value("cni_pod_networks_dir")
         info = self._run("podwire.cni.cni_info", gather=["conf", "plugins", "attachments", "runtime"], **common)
         # One call reads the networks of one directory.
-        pods = self._run("podwire.cni.cni_info", gather=["conf", "runtime"], **{**common, "conf_dir": places[1]})
+        pods = self._run("podwire.cni.cni_info", gather=["conf", "runtime"], **{**common, "conf_dir": pod_dir})
         unknown = [row for row in info["attachments"] if row["netns_state"] in ("unknown", "hidden")]
         forced = value("cni_teardown_force")
         blockers = blockers_of(info, [*info["conf"], *pods["conf"]], unknown) if not forced else []
         if blockers:
             remedy = "Resolve this first, or continue anyway with -e cni_teardown_force=true"
             return {"failed": True, "msg": f"{'. '.join(blockers)}. Nothing was changed. {remedy}"}
-        directories = [path for path in [*value("cni_bin_dirs"), value("cni_plugins_bin_dir")] if path]
-        sections = sections_of(info, pods, unknown, {"force": forced}, places[1])
+        first, *others = dict.fromkeys(filter(None, [*value("cni_bin_dirs"), value("cni_plugins_bin_dir")]))
+        sections = sections_of(info, pods, unknown, forced, pod_dir)
         namespaces = value("cni_teardown_netns")
         if namespaces:
             sections["netns"] = {"names": namespaces, "state": "absent"}
@@ -416,21 +415,16 @@ class Procedure:
         lock = self._settings.options("lock")
         result = self._run(
             "podwire.cni.cni_host",
-            **{**common, **lock, **sections, "plugins": {**restored, "bin_dir": directories[0]}},
+            **{**common, **lock, **sections, "plugins": {**restored, "bin_dir": first}},
         )
-        runtimes = {"cni_runtime": list(CONFIGURABLE), "cni_runtime_state": "absent"}
-        removed = Procedure(self._action, self._variables, **runtimes)
-        removed._restart(result["runtime"]["configured"], [])
-        self._changed |= removed._changed
-        self._warnings += removed._warnings
+        self._restart(result["runtime"]["configured"])
         self._remove_repair_service()
         self._remove_dhcp_daemon()
         # One call manages the plugins of one directory.
-        for directory in dict.fromkeys(directories[1:]):
-            if directory != directories[0]:
-                more = self._run("podwire.cni.cni_plugins", bin_dir=directory, **restored, **common, **lock)
-                self._changed |= bool(more.get("changed"))
-                result["plan"] += more.get("actions") or []
+        for directory in others:
+            more = self._run("podwire.cni.cni_plugins", bin_dir=directory, **restored, **common, **lock)
+            self._changed |= bool(more.get("changed"))
+            result["plan"] += more.get("actions") or []
         return result
 
     # ---- the roles of single sections
@@ -451,7 +445,7 @@ class Procedure:
         """Restart runtimes after the module has configured them, and verify that they have loaded the network."""
         template, variables = self._action._templar.template, self._variables
         result = template(variables["cni_runtime_result"])
-        verified = self._restart(result.get("configured") or [], result.get("left") or [])
+        verified = self._loaded(result.get("configured") or [], result.get("left") or [])
         return {**verified, "changed": False} if verified else {"skipped": not (self._changed or self._warnings)}
 
     def _builtin(self) -> None:
@@ -461,12 +455,20 @@ class Procedure:
             result = self._run("podwire.cni.cni_plugins", src="builtin", plugins=names, **options)
             self._changed |= bool(result.get("changed"))
 
-    def _restart(self, configured: list[Result], left: list[Result]) -> Result:
-        """Restart the runtimes that still run with their former configuration.
+    def _loaded(self, configured: list[Result], left: list[Result]) -> Result:
+        """Restart runtimes; return the result of the verification that they have loaded the network, {} without one.
 
-        Return the result of the verification that they have loaded the network; {} if there is none. *configured* are
-        the runtimes that were configured, *left* the steps that were left.
+        *left* are the steps that were left.
         """
+        value, restarted = self._settings.value, self._restart(configured)
+        expected = value("cni_runtime_state") == "present" and value("cni_runtime_network")
+        if not expected or left or not restarted or self._action._task.check_mode:
+            return {}
+        options = self._settings.options("runtime", "loaded", "common", "lock", "classes")
+        return self._run("podwire.cni.cni_conf", networks=[], validate=[], **options)
+
+    def _restart(self, configured: list[Result]) -> bool:
+        """Restart the runtimes that still run with their former configuration, and return whether none does now."""
         value = self._settings.value
         # A restart is disruptive. It may also be due without any step, if an earlier run omitted it.
         may = value("cni_runtime_restart") and "disruptive" in value("cni_classes")
@@ -482,11 +484,7 @@ class Procedure:
                     else "cni_runtime_restart is false"
                 )
                 self._warnings.append(f"{row['runtime']} reads {value('cni_conf_dir')} when it is restarted; {why}")
-        expected = value("cni_runtime_state") == "present" and value("cni_runtime_network")
-        if not expected or left or (due and not may) or self._action._task.check_mode:
-            return {}
-        options = self._settings.options("runtime", "loaded", "common", "lock", "classes")
-        return self._run("podwire.cni.cni_conf", networks=[], validate=[], **options)
+        return may or not due
 
     # ---- services
 
@@ -555,17 +553,9 @@ class Procedure:
             self._change("file", path=path, state="absent")
 
 
-PROCEDURES: Mapping[str, Callable[[Procedure], Result]] = {
-    "bootstrap": Procedure.bootstrap,
-    "explain": Procedure.explain,
-    "gc": Procedure.gc,
-    "host": Procedure.host,
-    "plugins": Procedure.plugins,
-    "restart": Procedure.restart,
-    "smoke": Procedure.smoke,
-    "teardown": Procedure.teardown,
-    "upgrade": Procedure.upgrade,
-    "watch": Procedure.watch,
-}
 SUMMARIZED = ("bootstrap", "explain", "gc", "smoke", "teardown", "upgrade")
 """The playbooks that show the warnings of all hosts in the end."""
+OF_ROLES = ("host", "plugins", "restart", "watch")
+PROCEDURES: Mapping[str, Callable[[Procedure], Result]] = {
+    name: getattr(Procedure, name) for name in (*SUMMARIZED, *OF_ROLES)
+}

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ..module_utils._host.errors import HostError
 from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
+from ..plugin_utils._conf.spelling import unsupported
 from ..plugin_utils.module_action import INTERNAL, Result
-from ..plugin_utils.remedies import unsupported
 from ..plugin_utils.shipping import ShippingAction, check_version, explain_release
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}

@@ -54,7 +54,7 @@ from typing import Any
 from ansible import constants as C
 from ansible.plugins.callback import CallbackBase
 
-from ..plugin_utils._report.values import rows
+from ..plugin_utils.untrusted import rows
 
 SIGNS = {
     **dict.fromkeys(("create", "install", "add", "make_directory"), "+"),

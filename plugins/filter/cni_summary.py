@@ -16,10 +16,9 @@ from ..plugin_utils._report.bounds import plain
 from ..plugin_utils._report.commands import Commands
 from ..plugin_utils._report.findings import several
 from ..plugin_utils._report.fleet import names_of
-from ..plugin_utils._report.record import in_words
-from ..plugin_utils._report.values import number, rows, table, text, texts
+from ..plugin_utils._report.record import first_of, in_words
+from ..plugin_utils.untrusted import number, rows, table, text, texts
 
-_LONGEST = 200
 _MOST_NOTES = 10
 _MOST_NETWORKS = 6
 _LEVELS = ("error", "warning", "info")
@@ -181,8 +180,7 @@ def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _short(words: str) -> str:
-    line = " ".join(words.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return first_of([" ".join(words.split())])
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

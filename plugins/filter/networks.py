@@ -12,9 +12,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ..module_utils._host.problems import errors_of, rows, strict as with_strict, summary
 from ..plugin_utils._conf.multus import absent_networks, multinet_networks, multus_network
 from ..plugin_utils._conf.nads import CheckedNads
-from ..plugin_utils._conf.schema import MISSING
+from ..plugin_utils._conf.schema import MISSING, jsonschema_needed
 from ..plugin_utils._conf.validate import ALONE, Checked, DataSource, TextSource
-from ..plugin_utils.remedies import jsonschema_needed
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEVELS = ("syntax", "schema")

@@ -15,7 +15,7 @@ from ..module_utils._host.problems import error_of, errors_of
 from ..module_utils.libcni import gojson
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, NetworkDefinition
 from ._conf.nads import CheckedNads
-from .remedies import unsupported
+from ._conf.spelling import unsupported
 
 Manifest = dict[str, Any]
 

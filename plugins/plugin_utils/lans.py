@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Container, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..module_utils._host.addresses import objects_in, packed
+from ..module_utils._host.addresses import packed
 from ..module_utils._host.kinds import (
     HOST_LOCAL,
     INTERFACE,
@@ -25,6 +25,7 @@ from ..module_utils._host.kinds import (
 )
 from ..module_utils._host.netlink import MAIN_TABLE
 from ..module_utils._host.ranges import Interface, Subnet, interface_of, range_of, range_sets, ranges_of
+from .untrusted import number, rows, texts
 
 DUPLICATE = "duplicate_address"
 SHARED = "shared_range"
@@ -134,7 +135,9 @@ class HostNetworks:
         spans += [_span(str(address.ip), RANGE) for address in static]
         addresses: List[Interface] = []
         if shared:
-            addresses = [address for address in _interfaces(_texts(link, "addresses")) if not address.ip.is_link_local]
+            addresses = [
+                address for address in _interfaces(texts(link.get("addresses"))) if not address.ip.is_link_local
+            ]
             routers = {part.gateway for part in ranges}
             spans += [
                 _span(str(address.ip), OF_HOST) for address in addresses if not vlan and address.ip not in routers
@@ -149,7 +152,7 @@ class HostNetworks:
             drifts,
             frozenset((vlan, address.network) for address in addresses if address.network.num_addresses > 1),
             vlan,
-            _number(plugin, "mtu") or (_number(link, "mtu") if shared else 0),
+            number(member_of(plugin, "mtu")) or (number(link.get("mtu")) if shared else 0),
             [*(part.subnet for part in ranges), *(address.network for address in static)],
             spans,
         )
@@ -173,7 +176,7 @@ class HostNetworks:
         in_use: Dict[str, List[str]] = defaultdict(list)
         for network, row in [*held, *((row, row) for row in _rows(self._info, "attachments"))]:
             if row.get("netns_state") not in ("gone", "other") and text_of(row, "container_id") not in dead:
-                in_use[text_of(network, "network")] += [ip.partition("/")[0] for ip in _texts(row, "ips")]
+                in_use[text_of(network, "network")] += [ip.partition("/")[0] for ip in texts(row.get("ips"))]
         return in_use
 
 
@@ -187,18 +190,8 @@ def _has_router_outside(plugin: Mapping[str, Any]) -> bool:
     return any(routes) or any(text_of(entry, "gateway") for entry in [*parts, *_rows(ipam, "addresses")])
 
 
-def _rows(data: Mapping[str, Any], key: str) -> List[Dict[str, Any]]:
-    return objects_in(member_of(data, key))
-
-
-def _texts(data: Mapping[str, Any], key: str) -> List[str]:
-    value = data.get(key)
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
-
-
-def _number(data: Mapping[str, Any], key: str) -> int:
-    value = member_of(data, key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+def _rows(data: Mapping[str, Any], key: str) -> List[Mapping[str, Any]]:
+    return rows(member_of(data, key))
 
 
 def _interfaces(addresses: Iterable[str]) -> List[Interface]:
@@ -225,15 +218,15 @@ def ranges_on_lans(config: Mapping[str, Any]) -> Iterator[LanRange]:
             ipam, pointer = object_of(plugin, "ipam"), f"/plugins/{index}/ipam" if chain else "/ipam"
             sets = range_sets(ipam) if text_of(ipam, "type") == HOST_LOCAL else []
             for place, entries in sets:
-                for number, entry in enumerate(entries):
+                for position, entry in enumerate(entries):
                     part = range_of(entry)
                     values = [text_of(entry, key) for key in ("subnet", "rangestart", "rangeend")]
                     if part is not None:
-                        where = f"{pointer}{place}/{number}" if place else pointer
+                        where = f"{pointer}{place}/{position}" if place else pointer
                         yield LanRange(where, [value for value in values if value], part.text)
-            for number, row in enumerate(_rows(ipam, "addresses") if text_of(ipam, "type") == "static" else []):
+            for position, row in enumerate(_rows(ipam, "addresses") if text_of(ipam, "type") == "static" else []):
                 address = text_of(row, "address")
-                yield LanRange(f"{pointer}/addresses/{number}", [address], address)
+                yield LanRange(f"{pointer}/addresses/{position}", [address], address)
             return
 
 

@@ -13,19 +13,21 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Optional, Union
 
-from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension
+from ..module_utils._host.checks.directory import broken_file, name_problems
+from ..module_utils._host.checks.view import ConfView
+from ..module_utils._host.confdir import EXTENSIONS, ConfFile, extension, read_go_json, sort_key
 from ..module_utils._host.json_text import parse_json
-from ..module_utils._host.problems import ERROR, WARNING, Finding, errors_of, strict as with_strict
+from ..module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of, strict as with_strict
+from ..module_utils._host.secrets import one_line
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.fragments import fragment_problems
 from ._conf.nads import OF_INTEREST, CheckedNads, is_network, is_network_text
 from ._conf.positions import text_of
-from ._conf.repository import repository_problems
 from ._conf.schema import MISSING
-from ._conf.templates import HIDDEN, masked
+from ._conf.templates import HIDDEN, Masked, masked
 from ._conf.validate import ALONE, Checked, TemplateSource, Unreadable, parts_of
 from ._conf.yaml_text import YAML_MISSING, NotYaml, YamlDocument, parts, values
 from .lans import REMEDY, SHARED, ranges_on_lans
@@ -41,18 +43,14 @@ _RENDERED = re.compile(
 # JSON in them is an example, or part of a program.
 NO_JSON = (".md", ".rst", ".txt", ".adoc", ".jsonnet", ".cue", ".nix", ".js", ".ts", ".py", ".go", ".sh")
 _LINK = re.compile(r"[\w.+@-]*(/[\w.+@-]+)+")  # A symbolic link, as git writes it where it makes none.
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 class Unavailable(Exception):
     """The file cannot be checked here; the message says why."""
 
 
-def problems_of(path: str) -> list[Finding]:
+def problems_of(path: str, text: str) -> list[Finding]:
     """Return the problems of a file; none if it has no network, whatever else it is. Raises Unavailable."""
-    text = _read(path)
-    if isinstance(text, Finding):
-        return [text]
     name = _RENDERED.sub("", path)
     ending = extension(os.path.basename(name))
     is_in_directory = os.path.basename(os.path.dirname(path)) == "net.d"
@@ -61,7 +59,7 @@ def problems_of(path: str) -> list[Finding]:
     if ending in MANIFESTS or is_manifest:
         return _manifests(path, text)
     if ending == ".conflist" or (is_in_directory and ending in EXTENSIONS):
-        return [] if _LINK.fullmatch(text) else _network(path, text)
+        return [] if _LINK.fullmatch(text) else _network(path, certain)
     if (problems := fragment_problems(text, path, name)) is not None:
         return problems
     if ending in NO_JSON or not certain.text.lstrip("\ufeff \t\r\n").startswith("{"):
@@ -69,9 +67,9 @@ def problems_of(path: str) -> list[Finding]:
     try:
         document = TemplateSource(certain.text, bool(certain.open)).document()
     except Unreadable:
-        return _network(path, text) if is_network_text(certain.text, "") else []
+        return _network(path, certain) if is_network_text(certain.text, "") else []
     if is_network(document):
-        problems = _network(path, text)
+        problems = _network(path, certain)
         if is_in_directory and name == path:
             text = "no runtime reads a file with this name; give it the extension .conflist, or .conf for one plugin"
             problems.append(Finding(WARNING, "unread_file", text, file=path))
@@ -79,25 +77,42 @@ def problems_of(path: str) -> list[Finding]:
     return _manifests(path, text) if "cniVersion" in text or KIND in text else []
 
 
-def _network(path: str, text: str) -> list[Finding]:
-    certain = masked(text)
+def _network(path: str, certain: Masked) -> list[Finding]:
     return Checked(TemplateSource(certain.text, bool(certain.open)), path, None, LEVELS).problems
 
 
-def problems_between(paths: Sequence[str]) -> list[Finding]:
-    """Return the problems of the files of each directory together."""
+def problems_between(texts: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the problems of the files of each directory together; *texts* are those of the files by their paths."""
     directories: dict[str, list[ConfFile]] = {}
-    for path in dict.fromkeys(map(os.path.normpath, paths)):
+    for path, text in texts.items():
         directory, name = os.path.split(path)
-        if extension(name) in EXTENSIONS and os.path.isfile(path):
-            text = _read(path)
-            if isinstance(text, str) and is_network_text(text, "") and masked(text).text == text:
-                directories.setdefault(directory, []).append(ConfFile(name, path, text.encode("utf-8")))
-    return [
-        finding
-        for directory, files in directories.items()
-        for finding in repository_problems(files, os.path.basename(directory) == "net.d")
-    ]
+        if extension(name) in EXTENSIONS and is_network_text(text, "") and masked(text).text == text:
+            directories.setdefault(directory, []).append(ConfFile(name, path, text.encode("utf-8")))
+    for directory, files in directories.items():
+        yield from _of_directory(files, os.path.basename(directory) == "net.d")
+
+
+def _of_directory(files: Sequence[ConfFile], is_live: bool) -> Iterator[Finding]:
+    """Yield what is wrong with the files of a directory that no host has yet; *is_live*: runtimes read it as it is."""
+    view = ConfView("", [], sorted(files, key=lambda file: sort_key(file.name)), set(), set())
+    level = WARNING if is_live else INFO
+    for finding in name_problems(view):
+        yield finding._replace(level=level)
+    numbers = [(int(match[0]), file) for file in view.files for match in [re.match(r"\d{1,9}", file.name)] if match]
+    for (number, file), (other, after) in zip(numbers, numbers[1:]):
+        if number > other:
+            what = f"runtimes compare names as text, so this file comes before {after.name}"
+            yield Finding(level, "order_by_text", what, "write numbers of as many digits", file.path)
+    for file in view.files:
+        content = read_go_json(file.text or b"")
+        data = content if isinstance(content, dict) else {}
+        if file.kind == "conflist" and "type" in data and "plugins" not in data:
+            what = "is a single plugin, and libcni reads only lists from .conflist files"
+            remedy = 'write "plugins": [{"type": ...}], or give the file the extension .conf'
+            yield Finding(ERROR, "no_plugins", what, remedy, file.path)
+        elif file.kind != "conflist" and "plugins" in data and (is_live or file.kind == "conf"):
+            finding = broken_file(file, False)
+            yield finding._replace(level=ERROR if is_live else WARNING)
 
 
 def _manifests(path: str, text: str) -> list[Finding]:
@@ -133,7 +148,7 @@ def _of_group(path: str, text: str) -> Iterator[Finding]:
                     yield Finding(WARNING, SHARED, what, REMEDY, path, text_of(place), *document.position(place))
 
 
-def _read(path: str) -> Any:
+def _read(path: str) -> Union[str, Finding]:
     """Return the text of a file, or the problem that it cannot be one."""
     try:
         with open(path, "rb") as stream:
@@ -153,7 +168,7 @@ def line_of(finding: Finding) -> str:
     place = [finding.file, *([str(finding.line), str(finding.column)] if finding.line else [])]
     pointer = f"{finding.pointer}: " if finding.pointer else ""
     text = f"{':'.join(place)}: {finding.level}: {pointer}{finding.message} [{finding.code}]"
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", re.sub(f"{HIDDEN}+", "...", text))
+    return one_line(re.sub(f"{HIDDEN}+", "...", text))
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
@@ -174,13 +189,19 @@ def main(words: Optional[Sequence[str]] = None) -> int:
         return 2
     status = 0
     findings: list[Finding] = []
+    texts: dict[str, str] = {}
     for path in arguments.files:
         try:
-            findings += problems_of(path)
+            text = _read(path)
+            if isinstance(text, Finding):
+                findings.append(text)
+                continue
+            texts[os.path.normpath(path)] = text
+            findings += problems_of(path, text)
         except Unavailable as reason:
-            print(_UNPRINTABLE.sub("?", str(reason)), file=sys.stderr)
+            print(one_line(str(reason)), file=sys.stderr)
             status = 2
-    findings += problems_between(arguments.files)
+    findings += problems_between(texts)
     findings = with_strict(findings) if arguments.strict else findings
     for finding in findings:
         if finding.level == ERROR or not arguments.quiet:

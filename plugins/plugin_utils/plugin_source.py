@@ -7,7 +7,7 @@ import contextlib
 import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Selection
 from ..module_utils._host.binaries.checksum import parse_checksum
@@ -134,26 +134,25 @@ class PluginSource:
             yield Shipment(Selection(archive, self.plugins, checksum))
 
 
-class Shipment:
+class Shipment(NamedTuple):
     """What a host may lack of an opened source."""
 
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
+    selection: Selection
 
     def lacking(self, have: Mapping[Any, Any]) -> list[str]:
         """Return the plugins that a host with these digests lacks; always names from the source."""
-        return sorted(name for name, digest in self._selection.files.items() if have.get(name) != digest)
+        return sorted(name for name, digest in self.selection.files.items() if have.get(name) != digest)
 
     def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
         """Return the module's ``_source`` for the second call; *bundle* is the path on the host of the sent file."""
-        selection = self._selection
+        selection = self.selection
         told = {"where": selection.source.shown, "only_ask": False, "last": True, "bundle": bundle, "shipped": shipped}
         told.update(files=selection.files, machines=selection.machines)
         return told if selection.archive is None else {**told, "archive": selection.archive}
 
     def bundle(self, names: list[str], path: str) -> str:
         """Return the path of a file to send with *names* in it: the archive itself if all are needed, else *path*."""
-        source, members = self._selection.source, self._selection.members
+        source, members = self.selection.source, self.selection.members
         if isinstance(source, ArchiveSource) and set(names) == set(members):
             return source.path
         with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as bundle:

@@ -46,10 +46,8 @@ class PodEntries:
         self._conf.conf_dir = str(given.get("conf_dir") or _OPTIONS["conf_dir"]["default"])
         self._checked: dict[tuple[str, str], Optional[HostError]] = {}
 
-    def resolve(self, entries: Any) -> Any:
+    def resolve(self, entries: list[Any]) -> list[Any]:
         """Return the entries. Raises HostError with everything that is refused."""
-        if not isinstance(entries, list):
-            return entries
         out, refused = [], []
         for index, entry in enumerate(entries):
             pod = entry.get("pod") if isinstance(entry, dict) else None

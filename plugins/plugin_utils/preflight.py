@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib.util
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 
 from ..module_utils._host.json_text import parse_json
-from .remedies import jsonschema_needed
+from ._conf.schema import MISSING, jsonschema_needed
 from .settings import GROUPS, SECTIONS_DECLARING, VARIABLES, Settings
 from .values import BadValue
 
@@ -94,7 +93,7 @@ def bad_values(variables: Mapping[str, Any], settings: Settings) -> str:
 
 def _lacking(settings: Settings) -> str:
     """Return what the role networks would report after the plugins were installed, "" if nothing is missing."""
-    if importlib.util.find_spec("jsonschema") is not None:
+    if MISSING is None:
         return ""
     try:
         networks = settings.value("cni_networks") or []

@@ -215,14 +215,14 @@ class Settings:
     def sections(self) -> list[str]:
         """Return the sections of cni_host that are declared, and selected by tags."""
         declared = {name for name, names in SECTIONS_DECLARING.items() if any(map(self.is_set, names))}
-        if self._multus().get("cluster_network") and "networks" in declared:
+        if self.value("cni_multus").get("cluster_network") and "networks" in declared:
             declared.add("pod_networks")
         return [name for name in SECTIONS if name in declared and self.selects(name)]
 
     def options_of_host(self) -> dict[str, Value]:
         """Return the arguments of cni_host for this host; its sections are those of :meth:`sections`."""
         sections = {name: self.options(name) for name in self.sections()}
-        multus, networks = self._multus(), self.value("cni_networks", default=[])
+        multus, networks = self.value("cni_multus"), self.value("cni_networks", default=[])
         if "pod_networks" in sections and multus.get("cluster_network"):
             # The networks of the host belong where no runtime reads them if Multus finds them by a path.
             own = sections["pod_networks"].get("networks", [])
@@ -233,14 +233,6 @@ class Settings:
             given = {key: value for key, value in multus.items() if key in _MULTUS and value not in (None, "")}
             sections["networks"]["networks"] = cni_multus(sections["networks"]["networks"], **given, alone=True)
         return {**sections, **self.options("common", "lock", "classes", "host")}
-
-    def _multus(self) -> Mapping[str, Value]:
-        multus = self.value("cni_multus")
-        if not isinstance(multus, Mapping):
-            raise BadValue(
-                f"cni_multus: {str(multus)!r:.60} is not a mapping; write one with settings, cluster_network and others"
-            )
-        return multus
 
     def _found(self, name: str) -> Value:
         if name not in self._read:

@@ -41,7 +41,7 @@ def _needing(networks: list[Result], removed: Result) -> Iterator[str]:
             yield f"{row['path']} ({runtimes}) needs {', '.join(names)}"
 
 
-def sections_of(info: Result, pods: Result, unknown: list[Result], force: Result, pod_dir: str) -> dict[str, Result]:
+def sections_of(info: Result, pods: Result, unknown: list[Result], force: bool, pod_dir: str) -> dict[str, Result]:
     """Return the sections of cni_host that detach all but *unknown* containers, and restore runtimes and networks."""
     keys = ("network", "container_id", "ifname")
     attachments = [
@@ -54,7 +54,7 @@ def sections_of(info: Result, pods: Result, unknown: list[Result], force: Result
     for name, inspected, place in (("networks", info, {}), ("pod_networks", pods, {"conf_dir": pod_dir})):
         networks = _restored(inspected)
         if networks:
-            sections[name] = {"networks": networks, **force, **place}
+            sections[name] = {"networks": networks, "force": force, **place}
     return sections
 
 

@@ -7,8 +7,8 @@ from typing import Any, Callable, Iterator
 
 from ...module_utils._host.kinds import object_of, text_of
 from ...module_utils._host.problems import ERROR, WARNING
-from .fault import Fault
 from .formats import Network, cidr, ip
+from .positions import Fault
 from .templates import is_placeholder
 
 # Plugins that create the container's interface and never a bridge.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...module_utils._host.problems import INFO, WARNING
 from ...module_utils.libcni.gojson import fold
-from .fault import Fault
+from .positions import Fault
 from .schema_files import Schema, Shape
 from .spelling import meant
 
@@ -22,9 +22,8 @@ _YEAR = timedelta(days=365)
 
 
 class Chosen(NamedTuple):
-    """An object inside that another schema describes: which *kind*, *path* in the folded value, the value as it is."""
+    """An object inside that another schema describes: its *path* in the folded value, the value as it is."""
 
-    kind: str
     path: tuple[Any, ...]
     value: dict[str, Any]
     extra: Schema
@@ -66,8 +65,8 @@ class Folded:
 
     def _fold(self, value: Any, shape: Shape, path: tuple[Any, ...]) -> Any:
         if isinstance(value, dict):
-            if shape.choose is not None and path:
-                self.chosen.append(Chosen(shape.choose, path, value, shape.extra))
+            if shape.extra and path:
+                self.chosen.append(Chosen(path, value, shape.extra))
                 return value
             return self._fold_object(value, shape, path)
         if isinstance(value, list) and shape.items:

@@ -11,8 +11,8 @@ from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils._host.ranges import Range, range_sets, span_of
 from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
-from .fault import Fault
 from .formats import Network, cidr, ip, network
+from .positions import Fault
 from .yaml_text import values
 
 Version = Optional[str]

@@ -12,18 +12,15 @@ from typing import Any, Iterator, Optional, Sequence
 
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
 from ...module_utils._host.problems import ERROR, INFO, WARNING, Finding, errors_of
-from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
-from ..remedies import unsupported
-from .fault import Fault
 from .networks import SOURCES, CheckedNetworks, no_files
-from .positions import UNKNOWN, Pointer, Position, text_of
-from .spelling import meant
+from .positions import UNKNOWN, Fault, Pointer, Position, text_of
+from .spelling import meant, unsupported
 from .syntax import name_findings, shown
 from .templates import HIDDEN, Masked, is_certain, is_half, masked
-from .validate import TEMPLATE, Checked, TemplateSource, TextSource, Unreadable, once
+from .validate import TEMPLATE, Checked, TemplateSource, TextSource, once
 from .yaml_text import NotYaml, YamlDocument, parts, values
 
 _KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -51,12 +48,17 @@ OF_INTEREST = re.compile(
 
 
 class _Config(TextSource):
-    """The network in a manifest. Multus gives one with an empty name the manifest's name, like one without."""
+    """The network in a manifest. One without a name, or with an empty one, has ``network``, as Multus calls it."""
+
+    network: Optional[str] = None
 
     def document(self) -> Any:
         document = super().document()
-        if isinstance(document, dict) and document.get("name") == "":
-            del document["name"]
+        if isinstance(document, dict) and document.get("name", "") == "":
+            document.pop("name", None)
+            if self.network is not None:
+                # What is wrong with the manifest's name is said at its place.
+                document["name"] = "network" if list(name_findings(self.network)) else self.network
         return document
 
 
@@ -213,8 +215,8 @@ class CheckedNads:
     def _config(self, text: str, name: Optional[str], label: str, at: Pointer, place: Optional[YamlDocument]) -> None:
         """Check the network in the string at the pointer *at*; *name* is what Multus calls one without a name."""
         source = _Template(text, place.is_open(at)) if self._mixed and place else _Config(text)
-        given = None if name is None else _given_name(source, name)
-        checked = Checked(source, label, given, self._levels, "pod" if name is not None else "")
+        source.network = name
+        checked = Checked(source, label, None, self._levels, "pod" if name is not None else "")
         problems = checked.problems
         if name is not None and not source.marked and not errors_of(problems):
             problems = once([*problems, *_refused(checked.text, label)])
@@ -384,18 +386,6 @@ def _decoded(text: str) -> str:
         return base64.b64decode(text).decode("utf-8")
     except ValueError:
         return ""
-
-
-def _given_name(source: TextSource, name: str) -> Optional[str]:
-    """Return the name that a network without one gets; None if it has one, or is no network."""
-    try:
-        document = source.document()
-    except (Unreadable, JSONError, RecursionError):
-        return None
-    if not isinstance(document, dict) or "name" in document:
-        return None
-    # What is wrong with the name is said at its place.
-    return "network" if list(name_findings(name)) else name
 
 
 def _refused(text: str, label: str) -> list[Finding]:

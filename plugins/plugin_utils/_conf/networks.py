@@ -16,8 +16,8 @@ from ...module_utils._host.networks.request import (
 )
 from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, Finding, errors_of
-from ..remedies import unsupported
 from .positions import UNKNOWN, DataPositions
+from .spelling import unsupported
 from .syntax import name_findings, shown
 from .validate import Checked, DataSource, Source, TextSource, Unreadable, parse, render
 
@@ -129,9 +129,7 @@ class CheckedNetworks:
         out["name"], out["replace"] = checked.name, given.get("replace", False)
         out["content"] = checked.text
         if "drop_ins" in given and not errors_of(checked.problems):
-            drop_ins = CheckedDropIns(given["drop_ins"], checked.text, f"{where}.drop_ins", self._levels)
-            self.problems.extend(drop_ins.problems)
-            out["drop_ins"] = drop_ins.rendered
+            out["drop_ins"] = self._drop_ins(f"{where}.drop_ins", given["drop_ins"], parse(checked.text))
 
     def _open(self, where: str, key: str, value: Any) -> Optional[tuple[Source, str]]:
         """Return the source and its name for messages; None after adding a problem."""
@@ -161,6 +159,73 @@ class CheckedNetworks:
             self._error(label, str(error), "src_unreadable", value)
         return None
 
+    def _drop_ins(self, where: str, given: Any, conflist: dict[str, Any]) -> list[dict[str, str]]:
+        """Return the drop-ins as the module takes them (``[{file, content}]``). Their plugins continue the chain."""
+        if not isinstance(given, list):
+            self._error(
+                where, f"it is {shown(given)}; write a list such as [{{'file': '10-x.conf', 'plugin': {{...}}}}]"
+            )
+            return []
+        if given and str(conflist.get("loadOnlyInlinedPlugins", False)).lower() == "true":
+            self._error(
+                where, "the conflist says loadOnlyInlinedPlugins, so no runtime reads drop-ins; remove one of the two"
+            )
+        # Runtimes read them in the order of their names.
+        files: dict[str, tuple[str, Any]] = {}
+        for index, entry in enumerate(given):
+            place = f"{where}[{index}]"
+            name = self._drop_in_name(place, entry)
+            if name in files:
+                self._error(place, f"the file {name} is listed twice; keep one of the entries", "name_twice", entry)
+            elif name:
+                files[name] = (place, entry)
+        chain = list(conflist.get("plugins") or [])
+        rendered = []
+        for name, (place, entry) in sorted(files.items()):
+            plugin = self._plugin(place, entry)
+            if plugin is not None:
+                self._check_in_chain(place, {**conflist, "plugins": [*chain, plugin]})
+                chain.append(plugin)
+                rendered.append({"file": name, "content": render(plugin)})
+        return rendered
+
+    def _drop_in_name(self, where: str, given: Any) -> str:
+        if not isinstance(given, dict):
+            what = "a drop-in is a mapping, such as {'file': '10-sbr.conf', 'plugin': {'type': 'sbr'}}"
+            self._error(where, what, given=given)
+            return ""
+        for text in unsupported(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
+            self._error(where, text, given=given)
+        try:
+            return read_drop_in_name(str(given.get("file") or ""), "file")
+        except HostError as error:
+            self._error(where, error.msg, error.code, given)
+            return ""
+
+    def _plugin(self, where: str, given: dict[str, Any]) -> Optional[dict[str, Any]]:
+        sources = [key for key in ("plugin", "content") if given.get(key) is not None]
+        if len(sources) != 1:
+            self._error(where, "write exactly one of plugin (a mapping) and content (JSON text)", given=given)
+            return None
+        value = given[sources[0]]
+        try:
+            plugin = (DataSource(value) if sources[0] == "plugin" else TextSource(str(value))).document()
+        except Unreadable as error:
+            self.problems.append(error.finding._replace(file=f"{where}.{sources[0]}"))
+            return None
+        if not isinstance(plugin, dict) or "plugins" in plugin:
+            what = "a drop-in is the configuration of one plugin, an object with the key type"
+            self._error(where, what, given=value)
+            return None
+        return plugin
+
+    def _check_in_chain(self, where: str, conflist: dict[str, Any]) -> None:
+        """Check the last plugin of a chain; only what is found in it counts."""
+        pointer = f"/plugins/{len(conflist['plugins']) - 1}"
+        for problem in Checked(TextSource(render(conflist)), where, None, self._levels).problems:
+            if problem.pointer == pointer or problem.pointer.startswith(f"{pointer}/"):
+                self.problems.append(problem._replace(pointer=problem.pointer[len(pointer) :], line=None, column=None))
+
     def _unique(self) -> None:
         for name, count in Counter(network.get("name") for network in self.rendered).items():
             if name is not None and count > 1:
@@ -176,80 +241,3 @@ def _integer(value: Any) -> int:
 def _kind(value: Any) -> str:
     kinds = ((dict, "a mapping"), (list, "a list"), (str, "a text"))
     return next((text for kind, text in kinds if isinstance(value, kind)), shown(value))
-
-
-class CheckedDropIns:
-    """``rendered`` is the input of the module (``[{file, content}]``), ``problems`` are all findings.
-
-    *conflist* is the rendered text of the network, whose chain the plugins continue.
-    """
-
-    def __init__(self, given: Any, conflist: str, where: str, levels: Sequence[str]) -> None:
-        self.problems: list[Finding] = []
-        self.rendered: list[dict[str, str]] = []
-        self._levels = levels
-        if not isinstance(given, list):
-            self._error(
-                where, f"it is {shown(given)}; write a list such as [{{'file': '10-x.conf', 'plugin': {{...}}}}]"
-            )
-            return
-        self._document = parse(conflist)
-        if given and str(self._document.get("loadOnlyInlinedPlugins", False)).lower() == "true":
-            self._error(
-                where, "the conflist says loadOnlyInlinedPlugins, so no runtime reads drop-ins; remove one of the two"
-            )
-        # Runtimes read them in the order of their names.
-        files: dict[str, tuple[str, Any]] = {}
-        for index, entry in enumerate(given):
-            place = f"{where}[{index}]"
-            name = self._file(entry, place)
-            if name in files:
-                self._error(place, f"the file {name} is listed twice; keep one of the entries", "name_twice")
-            elif name:
-                files[name] = (place, entry)
-        chain = list(self._document.get("plugins") or [])
-        for name, (place, entry) in sorted(files.items()):
-            plugin = self._plugin(entry, place)
-            if plugin is not None:
-                self._check(chain, plugin, place)
-                chain.append(plugin)
-                self.rendered.append({"file": name, "content": render(plugin)})
-
-    def _error(self, where: str, message: str, code: str = "bad_argument") -> None:
-        self.problems.append(Finding(ERROR, code, message, file=where))
-
-    def _file(self, given: Any, where: str) -> str:
-        if not isinstance(given, dict):
-            self._error(where, "a drop-in is a mapping, such as {'file': '10-sbr.conf', 'plugin': {'type': 'sbr'}}")
-            return ""
-        for text in unsupported(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
-            self._error(where, text)
-        try:
-            return read_drop_in_name(str(given.get("file") or ""), "file")
-        except HostError as error:
-            self._error(where, error.msg, error.code)
-            return ""
-
-    def _plugin(self, given: dict[str, Any], where: str) -> Optional[dict[str, Any]]:
-        sources = [key for key in ("plugin", "content") if given.get(key) is not None]
-        if len(sources) != 1:
-            self._error(where, "write exactly one of plugin (a mapping) and content (JSON text)")
-            return None
-        value = given[sources[0]]
-        try:
-            plugin = (DataSource(value) if sources[0] == "plugin" else TextSource(str(value))).document()
-        except Unreadable as error:
-            self.problems.append(error.finding(f"{where}.{sources[0]}"))
-            return None
-        if not isinstance(plugin, dict) or "plugins" in plugin:
-            self._error(where, "a drop-in is the configuration of one plugin, an object with the key type")
-            return None
-        return plugin
-
-    def _check(self, chain: list[Any], plugin: dict[str, Any], where: str) -> None:
-        """Check a plugin at its place in the chain; only what is found in it counts."""
-        pointer = f"/plugins/{len(chain)}"
-        document = {**self._document, "plugins": [*chain, plugin]}
-        for problem in Checked(TextSource(render(document)), where, None, self._levels).problems:
-            if problem.pointer == pointer or problem.pointer.startswith(f"{pointer}/"):
-                self.problems.append(problem._replace(pointer=problem.pointer[len(pointer) :], line=None, column=None))

@@ -1,12 +1,12 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The position in a text, or in a playbook, of the value at a JSON pointer."""
+"""The position in a text, or in a playbook, of the value at a JSON pointer, and what is wrong at a pointer."""
 
 from __future__ import annotations
 
 import bisect
 import functools
 import re
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 from ...module_utils._host.json_text import parse_json
 
@@ -25,52 +25,38 @@ Position = tuple[Optional[int], Optional[int]]
 UNKNOWN: Position = (None, None)
 
 
+class Fault(NamedTuple):
+    """A finding before its position is known: *pointer* is a tuple of keys and indexes; *key*: its key is meant."""
+
+    level: str
+    code: str
+    message: str
+    pointer: tuple[Any, ...] = ()
+    key: bool = False
+
+
 def text_of(pointer: Pointer) -> str:
     """Return the pointer as RFC 6901 writes it."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
 
 
-class _Node:
-    """A value of a JSON text: where it starts, and its members or elements, if it can have any."""
+_NO_MEMBERS: Any = {}
 
-    __slots__ = ("elements", "members", "start")
+
+class _Node:
+    """A value of a JSON text: where it starts, and its members or elements, each with the start of its key."""
+
+    __slots__ = ("is_object", "members", "start")
 
     def __init__(self, start: int, token: str) -> None:
         self.start = start
-        # Key, its start, and its value. A key may occur twice.
-        self.members: Optional[list[tuple[str, int, _Node]]] = [] if token == "{" else None
-        self.elements: Optional[list[_Node]] = [] if token == "[" else None
+        self.is_object = token == "{"
+        # By key or index; of equal keys, the last one. A value without any has none to itself: there may be many.
+        self.members: dict[Any, tuple[int, _Node]] = {} if token in "{[" else _NO_MEMBERS
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-
-
-def _scan(text: str) -> Optional[_Node]:
-    """Return the root of a valid JSON text."""
-    root: Optional[_Node] = None
-    stack: list[_Node] = []
-    key: Optional[tuple[str, int]] = None
-    for match in _TOKEN.finditer(text):
-        token, start = match[0], match.start()
-        if token in "}]":
-            stack.pop()
-        elif token in ",:":
-            continue
-        elif token[0] == '"' and stack and stack[-1].members is not None and key is None:
-            key = (parse_json(token, strict=False), start)
-        else:
-            node = _Node(start, token)
-            if not stack:
-                root = node
-            elif stack[-1].members is not None and key is not None:
-                stack[-1].members.append((*key, node))
-                key = None
-            elif stack[-1].elements is not None:
-                stack[-1].elements.append(node)
-            if token in "{[":
-                stack.append(node)
-    return root
 
 
 class TextPositions:
@@ -80,8 +66,34 @@ class TextPositions:
         self._text = text
 
     @functools.cached_property
-    def _root(self) -> Optional[_Node]:
-        return _scan(self._text)
+    def _scanned(self) -> tuple[_Node, list[tuple[Any, ...]]]:
+        """The root, and the pointer of every key that occurs earlier in its object."""
+        # What contains the text has it as its only element.
+        stack = [_Node(0, "[")]
+        path: list[Any] = []
+        duplicates: list[tuple[Any, ...]] = []
+        key: Optional[tuple[str, int]] = None
+        for match in _TOKEN.finditer(self._text):
+            token, start = match[0], match.start()
+            if token in "}]":
+                stack.pop()
+                path.pop()
+            elif token in ",:":
+                continue
+            elif token[0] == '"' and stack[-1].is_object and key is None:
+                key = (parse_json(token, strict=False), start)
+            else:
+                members = stack[-1].members
+                name, begin = key or (len(members), start)
+                key = None
+                if name in members:
+                    duplicates.append((*path[1:], name))
+                node = _Node(start, token)
+                members[name] = (begin, node)
+                if token in "{[":
+                    stack.append(node)
+                    path.append(name)
+        return stack[0].members[0][1], duplicates
 
     @functools.cached_property
     def _breaks(self) -> list[int]:
@@ -93,38 +105,18 @@ class TextPositions:
 
     def find(self, pointer: Pointer, key: bool = False) -> Position:
         """Return line and column, from 1, of the value at *pointer* (*key*: of its key), or of what contains it."""
-        node = self._root
-        if node is None:
-            return UNKNOWN
+        node, _duplicates = self._scanned
         start = node.start
         for part in pointer:
-            if node.members is not None:
-                member = next((member for member in reversed(node.members) if member[0] == part), None)
-                if member is None:
-                    break
-                node = member[2]
-                start = member[1] if key else node.start
-            elif node.elements is not None and isinstance(part, int) and part < len(node.elements):
-                node = node.elements[part]
-                start = node.start
-            else:
+            if part not in node.members:
                 break
+            begin, node = node.members[part]
+            start = begin if key else node.start
         return self._position(start)
 
-    def duplicate_keys(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the pointer of every key that occurs earlier in its object."""
-        return _duplicates(self._root, ()) if self._root else iter(())
-
-
-def _duplicates(node: _Node, pointer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    seen = set()
-    for name, _start, value in node.members or ():
-        if name in seen:
-            yield (*pointer, name)
-        seen.add(name)
-        yield from _duplicates(value, (*pointer, name))
-    for index, value in enumerate(node.elements or ()):
-        yield from _duplicates(value, (*pointer, index))
+    def duplicate_keys(self) -> list[tuple[Any, ...]]:
+        """Return the pointer of every key that occurs earlier in its object."""
+        return self._scanned[1]
 
 
 class DataPositions:

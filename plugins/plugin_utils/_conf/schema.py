@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+import sys
+from typing import Any, Iterator, NamedTuple, Optional
 
 from ...module_utils._host.kinds import object_of, text_of
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from .chain import chain_findings, plugin_findings
-from .fault import Fault
 from .fold import LIMIT, Folded
 from .formats import FORMATS
 from .ipam import before, exchanged, ipam_findings
+from .positions import Fault
 from .schema_files import Schema, resolved, shape, types
 from .spelling import meant
 from .templates import HIDDEN, is_placeholder
@@ -25,6 +26,17 @@ try:
     import jsonschema
 except ImportError as _error:
     MISSING = _error
+
+
+def jsonschema_needed(what: str, reason: object) -> str:
+    """Return that *what* needs jsonschema, which cannot be imported because of *reason*.
+
+    Distributions do not allow pip outside of a virtual environment.
+    """
+    is_virtual = sys.prefix != sys.base_prefix
+    how = f"run {sys.executable} -m pip install jsonschema" if is_virtual else "install the package python3-jsonschema"
+    return f"{what} needs the Python library jsonschema on the controller ({reason}); {how}"
+
 
 # What others call their plugins, and nobody's typing errors.
 _NAMES = ("vxlan",)
@@ -64,10 +76,13 @@ def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outc
 
 
 def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
-    def rules(value: dict[str, Any]) -> Iterator[Fault]:
-        return plugin_findings(value, task.partial)
-
-    return _check_type("plugin", text_of(data, "type"), types("plugin"), data, at, task, rules)
+    kind, known = text_of(data, "type"), types("plugin")
+    value, own, inner = _check_type("plugin", kind, known, _ANY_PLUGIN, data, at, task)
+    if kind in known:
+        own = _without_keys_of_ipam(own, value, len(at))
+    if not _broken(own):
+        own.extend(_moved(plugin_findings(value, task.partial), at))
+    return value, own + inner
 
 
 def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: Any, without: str) -> _Outcome:
@@ -82,45 +97,32 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
     if not kind:
         text = "ipam has no type, so no IPAM plugin runs, and its keys have no effect; write the type, or remove them"
         return data, [Fault(WARNING, "no_ipam_type", text, at)]
-
-    def rules(value: dict[str, Any]) -> Iterator[Fault]:
-        return iter(()) if task.partial else ipam_findings(value, plugin, task.version, task.user)
-
-    return _check_type("IPAM plugin", kind, known, data, at, task, rules)
+    value, own, inner = _check_type("IPAM plugin", kind, known, _ANY_IPAM, data, at, task)
+    swapped = list(_moved(exchanged(value, kind), at))
+    places = [(*entry.pointer[:-1], key) for entry in swapped for key in (entry.pointer[-1], "gateway")]
+    own = [*swapped, *(entry for entry in own if entry.pointer not in places)]
+    if not task.partial and not _broken(own):
+        own.extend(_moved(ipam_findings(value, plugin, task.version, task.user), at))
+    return value, own + inner
 
 
 def _check_type(
-    what: str,
-    kind: str,
-    known: dict[str, str],
-    data: dict[str, Any],
-    at: tuple[Any, ...],
-    task: _Task,
-    rules: Callable[[dict[str, Any]], Iterator[Fault]],
-) -> _Outcome:
-    """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
-    is_unknown = kind and kind not in known and "/" not in kind and HIDDEN not in kind
-    findings = [_unknown(kind, what, known, at)] if is_unknown else []
-    anything = _ANY_PLUGIN if what == "plugin" else _ANY_IPAM
+    what: str, kind: str, known: dict[str, str], anything: str, data: dict[str, Any], at: tuple[Any, ...], task: _Task
+) -> tuple[Any, list[Fault], list[Fault]]:
+    """Check a plugin by the schema of its *kind*, if that is among the *known* ones, else by that of *anything*."""
     value, own, inner = _check(known.get(kind, anything), data, kind or "the plugin", at, task, task.partial)
-    if what != "plugin":
-        swapped = list(_moved(exchanged(value, kind), at))
-        places = [(*entry.pointer[:-1], key) for entry in swapped for key in (entry.pointer[-1], "gateway")]
-        own = [*swapped, *(entry for entry in own if entry.pointer not in places)]
-    if kind not in known:
-        # Its own keys are unknown; what runtimes read of every plugin is not.
-        own = [
-            entry
-            for entry in own
-            if entry.code != "unknown_key"
-            or len(entry.pointer) > len(at) + 1
-            or meant(str(entry.pointer[-1]), ("capabilities",))
-        ]
-    elif what == "plugin":
-        own = _without_keys_of_ipam(own, value, len(at))
-    if not _broken(own):
-        own.extend(_moved(rules(value), at))
-    return value, findings + own + inner
+    if kind in known:
+        return value, own, inner
+    # Its own keys are unknown; what runtimes read of every plugin is not.
+    own = [
+        entry
+        for entry in own
+        if entry.code != "unknown_key"
+        or len(entry.pointer) > len(at) + 1
+        or meant(str(entry.pointer[-1]), ("capabilities",))
+    ]
+    is_name = kind and "/" not in kind and HIDDEN not in kind
+    return value, [_unknown(kind, what, known, at), *own] if is_name else own, inner
 
 
 def _without_keys_of_ipam(findings: list[Fault], plugin: dict[str, Any], depth: int) -> list[Fault]:
@@ -145,7 +147,7 @@ def _check(
     folded = Folded(data, shape(reference), owner, at)
     findings, inner = list(folded.findings), []
     for entry in folded.chosen:
-        value, faults = _choose(entry.kind, entry.value, folded.pointer(entry.path), task, folded.value, entry.extra)
+        value, faults = _choose(entry.value, folded.pointer(entry.path), task, folded.value, entry.extra)
         folded.put(entry.path, value)
         inner.extend(faults)
     for error in _errors(reference, folded.value, partial):
@@ -156,14 +158,12 @@ def _check(
     return folded.value, findings, inner
 
 
-def _choose(
-    kind: str, data: dict[str, Any], at: tuple[Any, ...], task: _Task, outer: dict[str, Any], extra: Schema
-) -> _Outcome:
+def _choose(data: dict[str, Any], at: tuple[Any, ...], task: _Task, outer: dict[str, Any], extra: Schema) -> _Outcome:
     if extra.get("x-words"):
         data = _without_words(data, extra["x-words"])
     if extra.get("x-partial"):
         task = task._replace(partial=True)
-    without = extra.get("x-without-type", "")
+    kind, without = extra["x-choose"], extra.get("x-without-type", "")
     if kind == "ipam":
         return _check_ipam(data, at, task, outer, without)
     if kind == "network":

@@ -83,8 +83,8 @@ class Shape:
     """What is known about the keys of an object, or of the objects in a list: the merged parts of a schema.
 
     ``properties`` are the shapes of known keys, ``patterns`` those of keys that are not checked, ``rest`` the shape of
-    the values of a map, ``items`` that of elements. ``closed``: the plugin certainly has no other keys. ``choose`` is
-    the kind of plugin that is configured here, ``extra`` the part of the schema that selects it. ``read``: when its
+    the values of a map, ``items`` that of elements. ``closed``: the plugin certainly has no other keys. ``extra`` is
+    the part of the schema that names the kind of plugin that is configured here, empty for none. ``read``: when its
     sources were read, None for the reference plugins.
     """
 
@@ -105,7 +105,6 @@ class Shape:
         self.since: Any = next((part["x-since"] for part in parts if "x-since" in part), None)
         self.deprecated = next((part.get("description", "") for part in parts if part.get("deprecated")), "")
         self.extra: Schema = next((part for part in parts if "x-choose" in part), {})
-        self.choose: Optional[str] = self.extra.get("x-choose")
         self.read = next((date.fromisoformat(part["x-read"]) for part in parts if "x-read" in part), None)
 
 

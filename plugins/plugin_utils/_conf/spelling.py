@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Typing errors: which known word somebody has meant."""
+"""Typing errors: which known word somebody has meant, and the sentence about options that are unknown."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def meant(word: str, known: Iterable[str]) -> str:
         if 3 > sum(errors) < best[1] and max(errors) < 3:
             best = (other, sum(errors))
     return best[0]
+
+
+def unsupported(names: Iterable[object], known: Iterable[str], module: str = "", section: str = "") -> list[str]:
+    """Return a sentence about those of *names* that are not among the *known* options, in Ansible's words."""
+    options = sorted(known)
+    near = {str(name): meant(str(name), options) for name in names if name not in options}
+    unknown = [f"{section}{name}" + (f" (did you mean {section}{near[name]}?)" if near[name] else "") for name in near]
+    of = f" for (podwire.cni.{module}) module" if module else ""
+    told = f"Unsupported parameters{of}: {', '.join(unknown)}. Supported parameters include: {', '.join(options)}"
+    return [told] if unknown else []
 
 
 def _plain(word: str) -> str:

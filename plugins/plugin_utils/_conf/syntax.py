@@ -12,7 +12,7 @@ from ...module_utils._host.problems import ERROR, WARNING
 from ...module_utils.libcni import conf, gojson, version
 from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
 from ...module_utils.libcni.validate import validate_network_name
-from .fault import Fault
+from .positions import Fault
 from .yaml_text import values
 
 REFUSED = "refused_by_libcni"
@@ -143,20 +143,15 @@ def _plugins_findings(data: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(ERROR, "no_plugins", text, ("plugins",))
         return
     for index, plugin in enumerate(plugins):
+        place = ("plugins", index)
         if not isinstance(plugin, dict):
             text = f'a plugin is an object such as {{"type": "bridge"}}, not {shown(plugin)}'
-            yield Fault(ERROR, "no_type", text, ("plugins", index))
+            yield Fault(ERROR, "no_type", text, place)
+        elif member(plugin, "type")[1] in (None, ""):
+            text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another name'
+            yield Fault(ERROR, "no_type", text, place)
         else:
-            yield from _type_findings(plugin, ("plugins", index))
-
-
-def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:
-    _key, name = member(plugin, "type")
-    if name is None or name == "":
-        text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another name'
-        yield Fault(ERROR, "no_type", text, place)
-        return
-    yield from _binary_names(plugin, place)
+            yield from _binary_names(plugin, place)
 
 
 def _binary_names(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Fault]:

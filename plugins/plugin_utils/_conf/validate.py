@@ -21,11 +21,11 @@ from ...module_utils._host.secrets import mask
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
-from .fault import Fault
-from .positions import UNKNOWN, DataPositions, Position, TextPositions, text_of
+from .positions import UNKNOWN, DataPositions, Fault, Position, TextPositions, text_of
 from .schema import schema_findings
 from .syntax import REFUSED, list_findings, member, name_findings
 from .templates import HIDDEN, is_certain, is_half, masked_json, with_right_commas
+from .yaml_text import values
 
 SECRET = "the file has a secret, which everybody who can read the repository sees; leave it out, and fill it in later"
 TEMPLATE = "this is a template; what depends on its expressions was not checked"
@@ -37,19 +37,13 @@ ALONE = "alone"
 
 
 class Unreadable(Exception):
-    """The source is not JSON, or has values that JSON does not have."""
+    """The source is not JSON, or has values that JSON does not have. ``finding`` says it, without the file."""
 
     def __init__(self, code: str, message: str, position: Position = UNKNOWN, pointer: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         # INFO: a template of which nothing can be read before it is rendered.
-        self.level = INFO if code == "template" else ERROR
-        self.code = code
-        self.message = message
-        self.position = position
-        self.pointer = pointer
-
-    def finding(self, label: str) -> Finding:
-        return Finding(self.level, self.code, self.message, "", label, text_of(self.pointer), *self.position)
+        level = INFO if code == "template" else ERROR
+        self.finding = Finding(level, code, message, "", "", text_of(pointer), *position)
 
 
 class _Source:
@@ -102,8 +96,9 @@ class TemplateSource(TextSource):
             try:
                 return super().document()
             except Unreadable as error:
-                if error.code == "json_yaml":
-                    error.message = "this is YAML; write JSON, the only form that runtimes read"
+                if error.finding.code == "json_yaml":
+                    what = "this is YAML; write JSON, the only form that runtimes read"
+                    error.finding = error.finding._replace(what=what)
                 if self._is_quoted and not self._open and not is_half(text.replace(HIDDEN, "")):
                     raise
         text = "this is a template; it was not checked, because it is not JSON before it is rendered"
@@ -139,40 +134,36 @@ class DataSource(_Source):
 
     def document(self) -> Any:
         """Return a copy with only JSON's types. Raises :class:`Unreadable`."""
-        return _plain(self._data, ())
+        return self._plain(self._data, ())
 
+    def _plain(self, value: Any, pointer: tuple[Any, ...]) -> Any:
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    text = f"YAML does not read the key {key!r} as a string; put it in quotes"
+                    raise self._refused("key_not_string", text, (*pointer, key))
+            return {str(key): self._plain(member, (*pointer, key)) for key, member in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._plain(element, (*pointer, index)) for index, element in enumerate(value)]
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            try:
+                float(value)
+            except OverflowError:
+                text = "this number is too large for Go; if it is not a number, put it in quotes"
+                raise self._refused("json_number", text, pointer) from None
+            return value
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        if isinstance(value, str):
+            return str(value)
+        kind = type(value).__name__.lstrip("_")
+        text = f"YAML reads {str(value)!r} as the type {kind}, which JSON does not have; put it in quotes"
+        raise self._refused("not_json_type", text, pointer)
 
-def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise Unreadable(
-                    "key_not_string",
-                    f"YAML does not read the key {key!r} as a string; put it in quotes",
-                    pointer=(*pointer, key),
-                )
-        return {str(key): _plain(member, (*pointer, key)) for key, member in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(element, (*pointer, index)) for index, element in enumerate(value)]
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        try:
-            float(value)
-        except OverflowError:
-            text = "this number is too large for Go; if it is not a number, put it in quotes"
-            raise Unreadable("json_number", text, pointer=pointer) from None
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    raise Unreadable(
-        "not_json_type",
-        f"YAML reads {str(value)!r} as the type {type(value).__name__.lstrip('_')}, which JSON does not have; put it "
-        "in quotes",
-        pointer=pointer,
-    )
+    def _refused(self, code: str, message: str, pointer: tuple[Any, ...]) -> Unreadable:
+        return Unreadable(code, message, self.positions.find(pointer), pointer)
 
 
 class Number(str):
@@ -234,9 +225,7 @@ class Checked:
         try:
             self._check(name, levels)
         except Unreadable as error:
-            if error.position == UNKNOWN and error.pointer:
-                error.position = source.positions.find(error.pointer)
-            self.problems.append(error.finding(label))
+            self.problems.append(error.finding._replace(file=label))
         except (RecursionError, JSONError):
             # Numbers and words that JSON does not have are already reported.
             text = "the configuration is nested too deeply; no plugin needs more than a few levels"
@@ -348,15 +337,12 @@ def _delegate(network: dict[str, Any], place: str, levels: Sequence[str]) -> Ite
 
 def secrets_in(value: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the pointer of every secret inside *value*."""
-    yield from _masked_places(value, mask(value), ())
-
-
-def _masked_places(value: Any, masked: Any, pointer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    if isinstance(value, (dict, list)) and type(value) is type(masked):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from _masked_places(value[key], masked[key], (*pointer, key))
-    elif value != masked and HIDDEN not in str(value):
-        yield pointer
+    masked = dict(values(mask(value)))
+    for pointer, entry in values(value):
+        other = masked.get(pointer, entry)
+        is_around = isinstance(entry, (dict, list)) and type(entry) is type(other)
+        if not is_around and other != entry and HIDDEN not in str(entry):
+            yield pointer
 
 
 def once(problems: list[Finding]) -> list[Finding]:

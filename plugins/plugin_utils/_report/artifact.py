@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Mapping
 
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
-from .fleet import ATTENTION, level, summary_of_fleet
+from .fleet import ATTENTION, summary_of_fleet, tags_of
 from .record import CLASSES, DRIFT, ERROR, classes_of
 
 MOST_BYTES = 60_000
@@ -35,10 +35,9 @@ def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
     by_list: dict[str, list[str]] = {name: [] for name in LISTS}
     classes = dict.fromkeys(CLASSES, 0)
     for host in report["hosts"]:
-        counted = classes_of(host)
-        for name, count in counted.items():
+        for name, count in classes_of(host).items():
             classes[name] += count
-        for name in {level(host), *counted} & set(LISTS):
+        for name in set(LISTS).intersection(tags_of(host)):
             by_list[name].append(host["host"])
     room = MOST_BYTES
     hosts, left_out = {}, {}

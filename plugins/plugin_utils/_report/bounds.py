@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from ...module_utils._host.json_text import parse_json
 from ...module_utils._host.secrets import visible
+from ..untrusted import MOST_NUMBER, number, table
 from .fleet import CUT, is_future, seconds
-from .values import MOST_NUMBER, number, table
 
 LONGEST = 20_000
 """The most characters of a text."""

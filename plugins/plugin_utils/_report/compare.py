@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...module_utils._host.plan import FOREIGN
+from ..untrusted import rows, table, text
 from .record import Record, problems_of
-from .values import rows, table, text
 
 # Warnings about what check mode could not inspect because something else is missing.
 _BLIND = "missing_"

@@ -10,10 +10,10 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 from ...module_utils._host.binaries.usable import release_numbers
 from ...module_utils._host.checks.advisories import ADVISORIES
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
+from ..untrusted import text, texts
 from .commands import Commands
 from .fleet import ATTENTION, CODES, CUT, DUPLICATE, GONE, LEAKS, LOST, NOT_READY, POOL_FULL, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
-from .values import text, texts
 
 FAILED, UNREACHABLE = "failed", "unreachable"
 

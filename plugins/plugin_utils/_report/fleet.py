@@ -14,8 +14,8 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import FOREIGN
 from ..lans import DIFFERENT, DUPLICATE, SHARED, HostNetworks, reasons_across
+from ..untrusted import number, rows, table, text, texts
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, build, classes_of, leaks_of, problems_of, unusable
-from .values import number, rows, table, text, texts
 
 ATTENTION = "attention"
 """The level of a host that is clean and needs attention. The other levels are the statuses."""

@@ -13,18 +13,18 @@ import os
 import re
 import tempfile
 import time as clock
-from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from ...module_utils._host.json_text import parse_json
 from ..archive_cache import locked
+from ..untrusted import table, texts
 from . import history
 from .bounds import bounded
 from .commands import LIMITS, Commands
 from .fleet import MAX_AGE, BadRecord, check, fleet, json_lines, now, one_line
 from .metrics import metrics_of
-from .page import Past, findings_by_host, page_name, pages
+from .page import Written, findings_by_host, page_name, pages
 from .record import Record, unusable
-from .values import table, texts
 
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
@@ -60,14 +60,6 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
-class Written(NamedTuple):
-    """A report, and how its run differs from an earlier one: ``before`` is None if there is none."""
-
-    report: Record
-    before: history.Run | None
-    changes: Sequence[history.Change]
-
-
 def write_report(
     folder: str,
     time: str = "",
@@ -101,10 +93,10 @@ def write_report(
         changes = history.differences(before, run) if before else []
         commands = Commands(report["inventory"], groups, folder)
         _write_run(folder, run, keep)
-        past = Past(run.since, before, changes)
+        written = Written(report, run.since, before, changes)
         _write(os.path.join(folder, JSON_NAME), json_lines(report))
         made = set()
-        for index, page in enumerate(pages(report, by_host, commands, past)):
+        for index, page in enumerate(pages(written, by_host, commands)):
             # The page names them, so they must be there first.
             _write_limits(folder, commands.files)
             _write(os.path.join(folder, page_name(index)), page)
@@ -116,7 +108,7 @@ def write_report(
         if prometheus:
             # A collector of metrics reads it.
             _write(prometheus, metrics_of(report), 0o644)
-    return Written(report, before, changes)
+    return written
 
 
 def _before(folder: str, against: str, run: history.Run) -> history.Run | None:

@@ -13,10 +13,10 @@ import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.json_text import parse_json
+from ..untrusted import table, text
 from .findings import Finding
 from .fleet import level, one_line, seconds
 from .record import FORMAT
-from .values import table, text
 
 RUNS = "runs"
 """The folder of the runs, within that of the report."""

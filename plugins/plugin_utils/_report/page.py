@@ -33,9 +33,10 @@ _MOST_CHANGES = 20
 _TILES = {ERROR: "With an error", DRIFT: "With drift", ATTENTION: "Clean, need attention", CLEAN: "Clean"}
 
 
-class Past(NamedTuple):
-    """What earlier runs tell: since when findings are there; the run *before*, and how hosts differ from it."""
+class Written(NamedTuple):
+    """A report and what earlier runs tell: since when findings are there; the run *before*, and how hosts differ."""
 
+    report: Record
     since: Mapping[str, Mapping[str, str]]
     before: Run | None = None
     changes: Sequence[Change] = ()
@@ -52,20 +53,17 @@ def page_name(index: int) -> str:
 
 
 def pages(
-    report: Mapping[str, Any],
-    by_host: Mapping[str, Sequence[Finding]],
-    commands: Commands,
-    past: Past,
-    most: int = MOST_HOSTS,
+    written: Written, by_host: Mapping[str, Sequence[Finding]], commands: Commands, most: int = MOST_HOSTS
 ) -> Iterator[str]:
     """Yield the pages of a report, each with *most* hosts, the worst first. All of them tell about the whole fleet.
 
     A page is made when it is asked for, because those of a large fleet take much memory.
     """
+    report, since, before, changes = written
     effects = {name: [finding.effect for finding in findings[:1]] for name, findings in by_host.items()}
     ranked = sorted(report["hosts"], key=lambda host: (LEVELS.index(level(host)), effects[host["host"]]))
     levels = [level(host) for host in ranked]
-    causes = causes_of(by_host, commands, past.since)
+    causes = causes_of(by_host, commands, since)
     causes_of_host: dict[str, list[str]] = {}
     for cause in causes:
         for name in cause.hosts:
@@ -83,8 +81,8 @@ def pages(
         "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
         "summary": summary_of_fleet(report).partition(": ")[2],
         "command": next(repairs(ranked, commands), again),
-        "before": summary_of_differences(past.before, past.changes) if past.before else "",
-        "changes": Bounded(list(past.changes), _MOST_CHANGES),
+        "before": summary_of_differences(before, changes) if before else "",
+        "changes": Bounded(list(changes), _MOST_CHANGES),
         "first": times[0] if times else "",
         "last": times[-1] if times else "",
         "style": Markup(_asset(_STYLE)),
@@ -101,7 +99,7 @@ def pages(
         hosts = []
         for index, record in enumerate(ranked[start : start + most], start):
             name = record["host"]
-            host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
+            host = host_view(record, by_host[name], commands, since.get(name, {}), f"h{index}")
             hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
         yield _template().render(hosts=hosts, start=start, number=number, pages=names, **shared)
 
@@ -143,12 +141,8 @@ def _visible(value: Any) -> Any:
     return value
 
 
-def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:
+def _tags(hosts: Sequence[Record]) -> list[tuple[str, str, int]]:
     """Return how many hosts have steps of a class, or another reason for attention; each is a filter, none is empty."""
     labels = {**{name: f"With {name} steps" for name in (SAFE, DISRUPTIVE)}, **CODES}
     count = Counter(tag for host in hosts for tag in tags_of(host))
-    return [
-        {"show": tag, "label": f"{label[:1].upper()}{label[1:]}", "count": count[tag]}
-        for tag, label in labels.items()
-        if count[tag]
-    ]
+    return [(tag, f"{label[:1].upper()}{label[1:]}", count[tag]) for tag, label in labels.items() if count[tag]]

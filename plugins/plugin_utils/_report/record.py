@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional, Sequence
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
 from ...module_utils._module import SETS
-from .values import rows, table, text, texts
+from ..untrusted import rows, table, text, texts
 
 Record = dict[str, Any]
 

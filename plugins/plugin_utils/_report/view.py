@@ -9,11 +9,11 @@ from typing import Any, Collection, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.kinds import bridge_of
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
+from ..untrusted import number, rows, table, text, texts
 from .commands import Commands
 from .findings import Finding, finding_of_step, repairs
 from .fleet import CUT, level, tags_of
-from .record import ERROR, Record, classes_of, leaks_of, problems_of
-from .values import number, rows, table, text, texts
+from .record import Record, classes_of, leaks_of, problems_of
 
 MOST_ROWS = 100
 """The most entries of any list of a host."""
@@ -118,7 +118,6 @@ def host_view(
         "commands": list(repairs([record], commands)),
         "again": commands.playbook("drift", [record["host"]]),
         "containers": Bounded(containers_of(info, drifted), MOST_CONTAINERS),
-        "failed": record["status"] == ERROR,
         "weight": classes.get(DISRUPTIVE, 0) * 1_000_000 + classes.get(SAFE, 0) * 1000 + len(shown),
     }
 
@@ -243,7 +242,6 @@ def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
         "network": text(row.get("network")),
         "ranges": texts(row.get("ranges"))[:10],
         "used": used,
-        "size": size,
         "free": number(row.get("free")),
         "outside": number(row.get("outside")),
         "percent": percent,

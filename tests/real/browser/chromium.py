@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, findings_by_host, pages
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Written, findings_by_host, pages
 
 SIZE = {"width": 1280, "height": 800}
 
@@ -32,20 +32,20 @@ def write(path, records) -> str:
         for group in ("all", *record["groups"]):
             groups.setdefault(group, []).append(record["host"])
     by_host = findings_by_host(report)
-    (page,) = pages(report, by_host, Commands([INVENTORY], groups, FOLDER), past(report, by_host))
+    (page,) = pages(with_past(report, by_host), by_host, Commands([INVENTORY], groups, FOLDER))
     path.write_text(page, encoding="utf-8")
     return "file://%s" % path
 
 
-def past(report, by_host) -> Past:
-    """Return a past in which some hosts were clean."""
+def with_past(report, by_host) -> Written:
+    """Return a report with a past in which some hosts were clean."""
     since = {
         name: {one.key: "2026-11-%02dT06:00:00Z" % (12 + (index + number) % 10) for number, one in enumerate(findings)}
         for index, (name, findings) in enumerate(by_host.items())
     }
     new = [(name, [one.key for one in findings if one.level]) for name, findings in by_host.items()]
     changes = [Change(name, "clean", "drift", keys, []) for name, keys in new if keys][:3]
-    return Past(since, Run("2026-11-20T06:00:00Z", NOW, {}), changes)
+    return Written(report, since, Run("2026-11-20T06:00:00Z", NOW, {}), changes)
 
 
 @contextmanager

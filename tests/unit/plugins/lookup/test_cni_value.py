@@ -93,7 +93,7 @@ PRESENT = [{"name": "a"}]
     ],
 )
 def test_the_controller_is_tested_before_a_host_is_changed(monkeypatch, variables, stopped):
-    monkeypatch.setattr(preflight_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(preflight_module, "MISSING", ImportError("jsonschema"))
     sentence = preflight(variables)
     assert ("needs the Python library jsonschema on the controller" in sentence) is stopped
     assert bool(sentence) is stopped

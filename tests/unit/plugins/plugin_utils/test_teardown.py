@@ -72,7 +72,7 @@ def test_networks_that_were_written_go_and_files_that_were_there_come_back():
         "attachments": [],
     }
     none = {"conf": [file("", managed=False)], "aside": []}
-    sections = sections_of(info, none, [], {"force": True}, "/pods")
+    sections = sections_of(info, none, [], True, "/pods")
     assert sections.keys() == {"runtime", "networks"}
     assert sections["networks"] == {
         "networks": [

@@ -89,7 +89,7 @@ BAD = [
 def test_a_secret_without_quotes_is_not_shown(text):
     with pytest.raises(Unreadable) as error:
         TextSource(text).document()
-    assert error.value.code in ("json_unquoted_value", "json_number")
+    assert error.value.finding.code in ("json_unquoted_value", "json_number")
     assert "********" in str(error.value) and "hush" not in str(error.value)
     assert "10.0" not in str(error.value)
 
@@ -98,10 +98,10 @@ def test_a_secret_without_quotes_is_not_shown(text):
 def test_the_cause_of_invalid_json_is_named(text, code, line, column, words):
     with pytest.raises(Unreadable) as error:
         TextSource(text).document()
-    assert error.value.code == code
-    assert line is None or error.value.position[0] == line
-    assert column is None or error.value.position[1] == column
-    assert words in error.value.message
+    assert error.value.finding.code == code
+    assert line is None or error.value.finding.line == line
+    assert column is None or error.value.finding.column == column
+    assert words in error.value.finding.message
 
 
 @pytest.mark.parametrize("cut", range(1, 90))
@@ -109,9 +109,9 @@ def test_a_text_cut_off_anywhere_is_refused_with_a_place(cut):
     text = '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "mtu": 1500, "ipam": {"a": [true]}}]}'
     with pytest.raises(Unreadable) as error:
         TextSource(text[:cut]).document()
-    assert error.value.code.startswith("json_")
-    assert error.value.position[0] == 1
-    assert error.value.position[1] <= cut + 1
+    assert error.value.finding.code.startswith("json_")
+    assert error.value.finding.line == 1
+    assert error.value.finding.column <= cut + 1
 
 
 def test_a_mapping_becomes_plain_and_keeps_its_order():
@@ -127,16 +127,16 @@ def test_a_mapping_becomes_plain_and_keeps_its_order():
 @pytest.mark.parametrize(
     ("data", "code", "pointer"),
     [
-        ({"a": {1: 2}}, "key_not_string", ("a", 1)),
-        ({"a": [datetime.date(2026, 1, 1)]}, "not_json_type", ("a", 0)),
-        ({"a": float("inf")}, "not_json_type", ("a",)),
-        ({"a": float("nan")}, "not_json_type", ("a",)),
+        ({"a": {1: 2}}, "key_not_string", "/a/1"),
+        ({"a": [datetime.date(2026, 1, 1)]}, "not_json_type", "/a/0"),
+        ({"a": float("inf")}, "not_json_type", "/a"),
+        ({"a": float("nan")}, "not_json_type", "/a"),
     ],
 )
 def test_what_json_does_not_have_is_refused_with_its_place(data, code, pointer):
     with pytest.raises(Unreadable) as error:
         DataSource(data).document()
-    assert (error.value.code, error.value.pointer) == (code, pointer)
+    assert (error.value.finding.code, error.value.finding.pointer) == (code, pointer)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, findings_by_host, pages
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Written, findings_by_host, pages
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import INFO_KEYS, build
 
 HOSTILE = (
@@ -32,7 +32,7 @@ EVERYTHING = "".join(HOSTILE)
 
 def page_of(report):
     """Return the page of a report that has only one."""
-    (page,) = pages(report, findings_by_host(report), Commands(report["inventory"]), Past({}))
+    (page,) = pages(Written(report, {}), findings_by_host(report), Commands(report["inventory"]))
     return page
 
 

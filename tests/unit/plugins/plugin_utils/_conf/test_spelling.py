@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.remedies import jsonschema_needed, unsupported
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import jsonschema_needed
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.spelling import unsupported
 
 
 def test_jsonschema_is_a_package_of_the_distribution_where_pip_is_forbidden(monkeypatch):
