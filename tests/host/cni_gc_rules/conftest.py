@@ -118,8 +118,7 @@ def check_and_remove(name):
     assert [one.text for one in unknown if not one.inert] == []
     found.sets = owners.attribute(found.sets, ["both"], [name, "live", "another"])
     assert [one.text for one in found.sets if one.owner.container_id is None] == []
-    outcomes = change.drop_rules([one for one in found.sets if one.owner.container_id == name])
-    assert [str(error) for _one, error in outcomes if error] == []
+    assert change.drop_rules([one for one in found.sets if one.owner.container_id == name]) == {}
     sh(f"ip netns delete {name}")
     # The address is given back, so that every try has the same one.
     for lease in Path("/var/lib/cni/networks/both").iterdir():

@@ -305,7 +305,7 @@ class Site:
         """Return the footprints of a network and of all networks."""
         shared = self.store().read_shared()
         assert shared.damage == ""
-        return [footprint for footprint in (shared.networks.get(network), shared.host) if footprint is not None]
+        return [shared.footprints[owner] for owner in ((network,), ()) if owner in shared.footprints]
 
     # ---- connections
 

@@ -107,7 +107,7 @@ def test_an_untouched_site_is_not_reported(attached, generation):
     site = attached("full", generation=generation)
     (container,) = site.containers
     footprints = [container.footprint(), *site.shared(container.key[0])]
-    wanted = state.wanted_keys(container.path, footprints)
+    wanted = state.wanted_keys([(container.path, footprint) for footprint in footprints])
     with Visitor(site) as visitor:
         for _look in range(LOOKS):
             look = read_spaces(wanted, [Netns(container.path)])

@@ -128,7 +128,7 @@ class _Deduction:
     def rules(self) -> Known:
         """Yield a rule for each kind of rules that is gone. If not all rules could be read, none count as gone."""
         kinds = [kind for kind in made_rules(self._attached) if kind != FIREWALL]
-        if not kinds or self._reading.chains is None:
+        if not kinds:
             return
         # Imported late: most networks have no rules.
         from ..firewall.owners import group_rules

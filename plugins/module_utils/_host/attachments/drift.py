@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from ...libcni.cache import cache_path
 from ..errors import HostError
 from ..firewall.chains import CHAIN, switched_backends
-from ..footprints.footprint import Footprint, Owner, SharedFootprints
+from ..footprints.footprint import SHARED, Footprint, Owner, SharedFootprints
 from ..footprints.object_kinds import Difference, kinds_of, phrases_of, summarize
 from ..footprints.state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read_spaces, wanted_keys
 from ..netns import Netns, inspect_paths, same
@@ -132,16 +132,15 @@ class Drifts:
 
     def _take_recorded(self) -> List[Owner]:
         """Take what was recorded; return the owners of what is shared and is not known."""
-        drifts, networks = self.by_owner, list(dict.fromkeys(key.network for key in self._present))
+        drifts, footprints = self.by_owner, self._shared.footprints
         for key, present in self._present.items():
             footprint = present.attached.footprint
             if footprint is not None and same(footprint.identity, present.identity):
                 drifts[key] = Drift(key, footprint, present.attached.netns)
         self.order = dict(self._shared.order)
-        shared: Dict[Owner, Optional[Footprint]] = {(name,): self._shared.networks.get(name) for name in networks}
-        shared[()] = self._shared.host
-        drifts.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
-        return [owner for owner, footprint in shared.items() if footprint is None]
+        shared: List[Owner] = [*dict.fromkeys(key[:1] for key in self._present), SHARED]
+        drifts.update({owner: Drift(owner, footprints[owner]) for owner in shared if owner in footprints})
+        return [owner for owner in shared if owner not in footprints]
 
     def _unknown(self, missing: Sequence[Owner]) -> List[Present]:
         """Return the attachments that have to be rehearsed, one for each network whose shared objects are not known."""
@@ -166,17 +165,14 @@ class Drifts:
             netns = self._present[key].attached.netns
             footprints += [(netns, Footprint(objects)) for objects in rehearsed.owned.values()]
             footprints.append((netns, Footprint({}, rehearsed.inside)))
-        wanted: Dict[str, List[Tuple[Any, ...]]] = {}
-        for netns, footprint in footprints:
-            for space, keys in wanted_keys(netns, [footprint]).items():
-                wanted.setdefault(space, []).extend(keys)
+        wanted = wanted_keys(footprints)
         deduced = [present for key, present in self._present.items() if key not in {*drifts, *self._rehearsed}]
         if deduced:
             # Imported late, as below: nearly all attachments have footprints.
             from .deduce import made_rules
 
             rules = [(CHAIN,)] if any(made_rules(present.attached) for present in deduced) else []
-            wanted.setdefault("", []).extend(rules)
+            wanted[""].extend(rules)
             for present in deduced:
                 wanted.setdefault(present.attached.netns, [])
         namespaces = {present.attached.netns: present.identity for present in self._present.values()}

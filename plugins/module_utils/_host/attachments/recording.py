@@ -16,15 +16,15 @@ from ..addresses import result_gateways
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..firewall.chains import FoundChains
-from ..footprints.attribution import Attribution, Party, is_of_plugins
+from ..footprints.attribution import Party, is_of_plugins
 from ..footprints.footprint import Owner
 from ..footprints.object_kinds import HOST, LEASE
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
     RecordedAdd,
-    changes_on_host,
     lost_connections,
+    owned_changes,
     read_host,
     read_inside,
     read_unusual,
@@ -118,8 +118,9 @@ class Recording(AddWatch):
             # Without a footprint, only the form of leases and of plugins' rules tells what its first ADD made.
             parties = [party_of(attached, None) for attached in renewed if attached.footprint is None]
             nothing = Reading({HOST: {}}, FoundChains())
-            owners = Attribution({}, parties).owners(changes_on_host(nothing, before, {}), shared=False)
-            before.leave_out([key for key in owners if key[0] == LEASE or is_of_plugins(key)])
+            owned = owned_changes(nothing, before, parties, {})
+            keys = [key for owner, objects in owned.items() if len(owner) > 1 for key in objects]
+            before.leave_out([key for key in keys if key[0] == LEASE or is_of_plugins(key)])
         return before
 
     def _read_before(self, added: Iterable[Outcome]) -> None:
@@ -280,7 +281,6 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
         UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
         {*_INTERFACE_SYSCTLS, *named} if reference else None,
         [name for name, is_six in zip(SWITCHES, (False, True)) if routes and is_six in families],
-        not reference,
     )
 
 

@@ -105,11 +105,11 @@ def drop_remains(departed: Sequence[Departed], cache_dir: str) -> Dropped:
 def _drop(remains: Sequence[Remain]) -> Dict[Key, List[Row]]:
     """Remove what is left, and return the rows that report it."""
     sets = [remain.drop for remain in remains if remain.drop is not None and not callable(remain.drop)]
-    errors: Dict[Any, Optional[HostError]] = {}
+    errors: Dict[Any, HostError] = {}
     if sets:
         from ..firewall import change
 
-        errors = {ruleset.key: error for ruleset, error in change.drop_rules(sets)}
+        errors = change.drop_rules(sets)
     rows: Dict[Key, List[Row]] = {}
     for remain in remains:
         message, removed = remain.message, remain.drop is not None
@@ -120,7 +120,7 @@ def _drop(remains: Sequence[Remain]) -> Dict[Key, List[Row]]:
             except HostError as raised:
                 error = raised
         elif remain.drop is not None:
-            error = errors[remain.drop.key]
+            error = errors.get(remain.drop.key)
         if error is not None:
             message, removed = f"{message}; {error.msg}", False
         row = {"kind": remain.kind, "id": remain.ident, "message": message, "removed": removed}

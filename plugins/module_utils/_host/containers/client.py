@@ -26,14 +26,14 @@ def unusable(source: str, why: str, remedy: str) -> NoReturn:
     )
 
 
-def find_client(source: str, command: str, evidence: str, remedy: str) -> str:
+def find_client(source: str, command: str, evidence: str) -> str:
     """Return the path of a runtime's *command*. Raises HostError ``source_unusable``."""
     try:
         path = commands.find_command(command)
     except HostError as error:
         unusable(source, error.msg, "fix that")
     if path is None:
-        unusable(source, f"found {evidence}, but no {command} in {', '.join(commands.DIRECTORIES)}", remedy)
+        unusable(source, f"found {evidence}, but no {command} in {', '.join(commands.DIRECTORIES)}", "install it")
     return path
 
 

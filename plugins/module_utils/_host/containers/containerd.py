@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 
 from .. import commands
@@ -21,7 +22,7 @@ from ..errors import HostError
 from ..processes import processes
 from ..trust import check_socket
 from .client import TIMEOUT, find_client, ids, is_source_id, run_client, unusable
-from .live import Answer
+from .live import Answer, RuntimeSource
 
 SOURCE = "containerd"
 BUILDKIT = "/var/lib/buildkit/net/cni"
@@ -34,24 +35,26 @@ _DEFAULT_SOCKET = "/run/containerd/containerd.sock"
 _SHIM = "containerd-shim"
 # In /proc/net/unix: a listening stream socket.
 _LISTENING = ("00010000", "0001", "01")
-_START = "start it"
 
 
-def containerd_evidence() -> Optional[str]:
-    """Return the evidence that containerd is on this host, None if there is none."""
-    return "; ".join(_evidence(_addresses(), _buildkit())) or None
-
-
-def ask_containerd() -> Answer:
-    """Ask every containerd of this host for its containers. Raises HostError ``source_unusable``."""
+def find_containerd() -> Optional[RuntimeSource]:
+    """Return every containerd of this host as one source, None if there is none."""
     addresses, namespaces = _addresses(), _buildkit()
-    evidence = _evidence(addresses, namespaces)
-    if not evidence:
-        unusable(SOURCE, f"no socket {_SOCKET_NAME} listens and no {_SHIM} runs", _START)
+    evidence = [_evidence(address) for address in addresses]
+    if namespaces:
+        evidence.append(f"network namespaces of buildkit in {BUILDKIT}")
+    return RuntimeSource("; ".join(evidence), partial(_ask, addresses, namespaces)) if evidence else None
+
+
+def _evidence(address: str) -> str:
+    return f"the socket {address} of containerd"
+
+
+def _ask(addresses: List[str], namespaces: List[str]) -> Answer:
     containers: Dict[str, Optional[FrozenSet[str]]] = {os.path.basename(path): None for path in namespaces}
     count = len(namespaces)
     asked = []
-    ctr = find_client(SOURCE, "ctr", evidence[0], "install it") if addresses else ""
+    ctr = find_client(SOURCE, "ctr", _evidence(addresses[0])) if addresses else ""
     for address in addresses:
         names, text = _ask_daemon(ctr, address)
         for namespace, name in names:
@@ -93,13 +96,6 @@ def _is_daemons(path: str) -> bool:
         # It listens in another mount namespace, see processes.
         return False
     return stat.S_ISSOCK(status.st_mode) and status.st_uid == 0
-
-
-def _evidence(addresses: List[str], namespaces: List[str]) -> List[str]:
-    evidence = [f"the socket {address} of containerd" for address in addresses]
-    if namespaces:
-        evidence.append(f"network namespaces of buildkit in {BUILDKIT}")
-    return evidence
 
 
 def _buildkit() -> List[str]:

@@ -10,14 +10,14 @@ host's end of its veth.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..addresses import packed
 from ..attachments.caches import CacheContents
 from ..attachments.request import Key
 from ..attachments.store import CachedAttachment
 from ..netlink import Link
-from ..struct import grouped
+from ..struct import grouped, struct
 from .namespaces import Namespace, Namespaces, read_namespaces
 
 # An interface of a namespace: the inode of the namespace, and the name.
@@ -132,8 +132,7 @@ class Homes:
 
         There is one of the name lo in every namespace, and nothing is lost with it.
         """
-        host = self._namespaces.host
-        kinds = {link.name: link.kind for link in host.links.values()} if host else {}
+        kinds = {link.name: link.kind for link in self._namespaces.host.links.values()}
         others = all(kinds.get(name, "veth") != "veth" for name in entry.host_ends)
         return not entry.macs and others and entry.key is not None and entry.key.ifname != "lo"
 
@@ -159,11 +158,8 @@ class Homes:
 
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
     """Tell whether the paths of the ADD mean the same here; all of them end with the boot."""
-    then = entry.identity
-    host_identity = namespaces.host.identity if namespaces.host else {}
-    return then is not None and (
-        then["boot_id"] != host_identity.get("boot_id") or then.get("processes") == host_identity.get("processes", 0)
-    )
+    then, now = entry.identity, namespaces.host.identity
+    return then is not None and (then["boot_id"] != now["boot_id"] or then.get("processes") == now["processes"])
 
 
 def find_homes(entries: Sequence[CachedAttachment]) -> Homes:
@@ -202,31 +198,26 @@ class Answer(NamedTuple):
         return len(self.containers) if self.number is None else self.number
 
 
+class RuntimeSource(NamedTuple):
+    """A runtime that is on this host: the ``evidence`` of it, and how to ``ask`` it; raises ``source_unusable``."""
+
+    evidence: str
+    ask: Callable[[], Answer]
+
+
+@struct
 class LiveSet:
     """Everything that is known to be alive.
 
     ``answers``: of the sources that were asked; ``evidence`` for each source that is on the host;
-    ``namespaces``, and the ``homes`` of attachments in them; ``complete``: whether every source that was found was
-    asked; ``why``: if not, why not.
+    ``namespaces``, and the ``homes`` of attachments in them; ``why``: why not every source that was found was asked.
     """
 
-    def __init__(
-        self,
-        answers: Sequence[Answer],
-        evidence: Mapping[str, str],
-        namespaces: Namespaces,
-        why: str = "",
-        homes: Optional[Homes] = None,
-    ) -> None:
-        self.answers = list(answers)
-        self.evidence = dict(evidence)
-        self.namespaces = namespaces
-        self.homes = homes or Homes([], namespaces)
-        self.why = why
-        self._owners: Dict[str, Answer] = {}
-        for answer in answers:
-            for container_id in answer.containers:
-                self._owners.setdefault(container_id, answer)
+    answers: Sequence[Answer]
+    evidence: Mapping[str, str]
+    namespaces: Namespaces
+    homes: Homes
+    why: str = ""
 
     @property
     def complete(self) -> bool:
@@ -235,12 +226,11 @@ class LiveSet:
     @property
     def empty(self) -> bool:
         """Whether no source names any container."""
-        return not self._owners
+        return not any(answer.containers for answer in self.answers)
 
     def owner(self, container_id: str) -> str:
         """Return the name of a source that has the container, "" if none has."""
-        answer = self._owners.get(container_id)
-        return answer.source if answer else ""
+        return next((answer.source for answer in self.answers if container_id in answer.containers), "")
 
     def has(self, container_id: str, ifname: str) -> bool:
         """Tell whether a source has the container with this interface."""
@@ -256,7 +246,7 @@ class LiveSet:
 
     def ids(self) -> Iterator[str]:
         """Yield the IDs of all containers."""
-        return iter(self._owners)
+        return (container_id for answer in self.answers for container_id in answer.containers)
 
     def rows(self) -> List[Dict[str, Any]]:
         """Return ``[{source, found, asked, containers}]``: what is on the host, and what was asked."""

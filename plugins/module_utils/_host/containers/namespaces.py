@@ -11,8 +11,8 @@ import contextlib
 import fcntl
 import os
 import stat
-from functools import partial
-from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from functools import cached_property, partial
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .. import netlink
 from ..addresses import packed
@@ -65,6 +65,7 @@ class Namespace:
         return self._named.get(name)
 
 
+@struct
 class Namespaces:
     """All network namespaces of a host that a name, a mount, a process or a socket leads to.
 
@@ -74,26 +75,21 @@ class Namespaces:
     because this is the network namespace of the first PID namespace.
     """
 
-    def __init__(
-        self,
-        namespaces: Sequence[Namespace],
-        elsewhere: Optional[Mapping[str, Iterable[int]]] = None,
-        away: Iterable[str] = (),
-        unseen: Iterable[str] = (),
-        nested: bool = False,
-        outside: bool = False,
-    ) -> None:
-        self.all = list(namespaces)
-        self.away: AbstractSet[str] = frozenset(away)
-        self.unseen: AbstractSet[str] = frozenset(unseen)
-        self.nested = nested
-        self.outside = outside
-        self._elsewhere = {path: sorted(inodes) for path, inodes in (elsewhere or {}).items()}
-        self._by_inode = {ns.identity["inode"]: ns for ns in namespaces}
-        self._by_address: Dict[bytes, Namespace] = {}
-        # The host's own namespace comes last: any other one is better evidence.
-        for ns in sorted(namespaces, key=lambda ns: not ns.own):
-            self._by_address.update(dict.fromkeys(ns.addresses, ns))
+    all: Sequence[Namespace]
+    elsewhere: Mapping[str, Collection[int]] = field(default_factory=dict)
+    away: Collection[str] = ()
+    unseen: Collection[str] = ()
+    nested: bool = False
+    outside: bool = False
+
+    @cached_property
+    def _by_inode(self) -> Dict[int, Namespace]:
+        return {ns.identity["inode"]: ns for ns in self.all}
+
+    @cached_property
+    def _by_address(self) -> Dict[bytes, Namespace]:
+        # The host's own namespace gives way: any other one is better evidence.
+        return {address: ns for ns in sorted(self.all, key=lambda ns: not ns.own) for address in ns.addresses}
 
     def holder(self, address: str) -> Optional[Namespace]:
         """Return a namespace in which *address* (such as 10.1.0.2 or 10.1.0.2/24) is in use, None if there is none."""
@@ -115,13 +111,13 @@ class Namespaces:
             status = os.stat(path)
             if any(status.st_dev == ns.identity["dev"] for ns in self.all[:1]):
                 inodes.append(status.st_ino)
-        inodes += self._elsewhere.get(_normal(path), ())
+        inodes += sorted(self.elsewhere.get(_normal(path), ()))
         return [self._by_inode[inode] for inode in dict.fromkeys(inodes) if inode in self._by_inode]
 
     @property
-    def host(self) -> Optional[Namespace]:
+    def host(self) -> Namespace:
         """The namespace of this process."""
-        return next((ns for ns in self.all if ns.own), None)
+        return next(ns for ns in self.all if ns.own)
 
 
 def read_namespaces(more: Iterable[str] = ()) -> Namespaces:

@@ -19,7 +19,7 @@ from ..json_text import parse_json
 from ..paths import absolute
 from ..processes import processes
 from .client import unusable
-from .live import Answer
+from .live import Answer, RuntimeSource
 
 SOURCE = "nomad"
 DEFAULT_ADDRESS = "http://127.0.0.1:4646"
@@ -31,13 +31,13 @@ _REMEDY = "make sure that the agent runs and that NOMAD_ADDR in the task's envir
 _TOKEN_REMEDY = "set NOMAD_TOKEN in the task's environment to a token with the policy agent:read"
 
 
-def nomad_evidence() -> Optional[str]:
-    """Return the evidence that Nomad is on this host, None if there is none.
+def find_nomad() -> Optional[RuntimeSource]:
+    """Return Nomad as a source, None if it is not on this host.
 
     An agent's helpers have its name, too. They keep running when it is stopped, as do the tasks that they watch.
     """
     agents = processes("nomad")
-    return f"process {agents[0].pid}: {' '.join(agents[0].argv[:2])}" if agents else None
+    return RuntimeSource(f"process {agents[0].pid}: {' '.join(agents[0].argv[:2])}", ask_nomad) if agents else None
 
 
 def ask_nomad() -> Answer:

@@ -9,10 +9,11 @@ storage.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Optional
 
-from .client import find_client, ids, run_client, unusable
-from .live import Answer
+from .client import find_client, ids, run_client
+from .live import Answer, RuntimeSource
 
 SOURCE = "podman"
 
@@ -27,18 +28,15 @@ TRACES = (
 _REMEDY = "make sure that 'podman ps --all' works"
 
 
-def podman_evidence() -> Optional[str]:
-    """Return the evidence that podman has been used on this host, None if there is none."""
+def find_podman() -> Optional[RuntimeSource]:
+    """Return podman as a source, None if it has never been used on this host."""
     path = next(filter(os.path.exists, TRACES), None)
-    return f"podman's state {path}" if path else None
+    evidence = f"podman's state {path}"
+    return RuntimeSource(evidence, partial(_ask, evidence)) if path else None
 
 
-def ask_podman() -> Answer:
-    """Ask podman for all its containers. Raises HostError ``source_unusable``."""
-    evidence = podman_evidence()
-    if evidence is None:
-        unusable(SOURCE, f"none of {', '.join(TRACES)} exists", "run a container with it")
-    podman = find_client(SOURCE, "podman", evidence, "install it")
+def _ask(evidence: str) -> Answer:
+    podman = find_client(SOURCE, "podman", evidence)
     argv = [podman, "--remote=false", "ps", "--all", "--external", "--no-trunc", "--format", "{{.ID}}"]
     containers = ids(SOURCE, run_client(SOURCE, argv, _REMEDY), argv, _REMEDY)
     asked = f"podman ps --all --external: {len(containers)} containers"

@@ -7,7 +7,7 @@ Whatever any source names is alive, whichever sources the user lists.
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ..attachments.caches import CacheContents
 from ..attachments.store import CachedAttachment
@@ -16,19 +16,7 @@ from . import containerd, nomad, podman
 from .live import Answer, Homes, LiveSet, answer_of, seen_from_here
 from .namespaces import Namespaces, read_namespaces
 
-
-class RuntimeSource(NamedTuple):
-    """A source that is asked only if there is evidence of it."""
-
-    present: Callable[[], Optional[str]]
-    ask: Callable[[], Answer]
-
-
-RUNTIMES = {
-    "containerd": RuntimeSource(containerd.containerd_evidence, containerd.ask_containerd),
-    "podman": RuntimeSource(podman.podman_evidence, podman.ask_podman),
-    "nomad": RuntimeSource(nomad.nomad_evidence, nomad.ask_nomad),
-}
+RUNTIMES = {"containerd": containerd.find_containerd, "podman": podman.find_podman, "nomad": nomad.find_nomad}
 
 # Traces of runtimes that use CNI. If one is there and its runtime cannot be asked, not all containers are known. A
 # stopped runtime leaves its containers and its state, so looking for its socket is not enough.
@@ -56,11 +44,11 @@ def find_live(
     if caches[0].entries:
         evidence["cache"] = f"{caches[0].cache_dir} has {len(caches[0].entries)} entries"
     answers: List[Answer] = []
-    for name, runtime in RUNTIMES.items():
-        trace = runtime.present()
-        if trace is None:
+    for name, find in RUNTIMES.items():
+        runtime = find()
+        if runtime is None:
             continue
-        evidence[name] = trace
+        evidence[name] = runtime.evidence
         try:
             answers.append(runtime.ask())
         except HostError:
@@ -81,7 +69,7 @@ def find_live(
             answers.append(answer_of(contents, homes))
     asked = "named network namespaces, those that are mounted, and those of processes"
     answers.append(Answer("netns", {}, number=len(namespaces.all), asked=asked))
-    return LiveSet(answers, evidence, namespaces, why, homes)
+    return LiveSet(answers, evidence, namespaces, homes, why)
 
 
 def _test_view(
@@ -109,7 +97,7 @@ def _hidden(
     """
     if namespaces.outside:
         return "it is not the host's, although the network namespace is"
-    links = namespaces.host.links if namespaces.host else {}
+    links = namespaces.host.links
     names = {link.name for link in links.values()}
     for link in links.values():
         if link.name in namespaces.unseen and link.master in links and links[link.master].name in bridges:

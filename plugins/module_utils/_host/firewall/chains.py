@@ -62,7 +62,8 @@ class Chain(NamedTuple):
 class FoundChains:
     """What was read: ``chains``, of those of nftables the ``handles`` of their rules, and what is ``unread``.
 
-    ``unread``: (backend, family, table, chain), or the beginning of it for all of a table, family or backend -> why.
+    ``unread``: (backend, family, table, chain), or the beginning of it for all of a table, family or backend, () for
+    everything -> why.
     A line that nothing is known of stands in the place of the chain.
     """
 
@@ -70,16 +71,10 @@ class FoundChains:
     handles: Dict[ChainKey, List[int]] = field(default_factory=dict)
     unread: Dict[Tuple[str, ...], HostError] = field(default_factory=dict)
 
-    def why_unread(self, key: ChainKey) -> str:
-        """Return why nothing is known of the chain *key*, "" if it was read."""
-        reasons = (self.unread.get(key[1:end]) for end in range(2, 6))
-        return next((error.msg for error in reasons if error is not None), "")
-
-    def require(self, key: ChainKey) -> None:
-        """Raise the HostError why nothing is known of the backend, family or table of a chain or rule."""
-        for end in range(2, 5):
-            if key[1:end] in self.unread:
-                raise self.unread[key[1:end]]
+    def why_unread(self, key: ChainKey) -> Optional[HostError]:
+        """Return why nothing is known of a chain, or of the table that *key* ends with; None if it was read."""
+        errors = (self.unread.get(key[1:end]) for end in range(1, 6))
+        return next((error for error in errors if error is not None), None)
 
     def table(self, backend: str, family: str, table: str) -> Dict[str, List[str]]:
         """Return the rules of each chain of one table."""

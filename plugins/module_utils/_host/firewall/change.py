@@ -31,7 +31,7 @@ from .chains import (
     tool,
 )
 from .order import misplaced, places
-from .owners import RuleSet, group_rules
+from .owners import RuleSet, SetKey, group_rules
 
 _TRIES = 3
 _NAME = re.compile(r"[^\s\"'\\-][^\s\"'\\]*")
@@ -82,35 +82,36 @@ def change(
     raise HostError(f"{failure.msg}; no rule was {verb}", code=code)
 
 
-def drop_rules(rulesets: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
+def drop_rules(rulesets: Sequence[RuleSet]) -> Dict[SetKey, HostError]:
     """Remove what the sets had when they were read, with few transactions.
 
-    Returns each with the error that prevented it (``rules_unclear``: never removed; those of :func:`change`), None if
-    it is gone. Of one with an error, all stays.
+    Returns the errors of those that are not gone, by their keys (``rules_unclear``: never removed; those of
+    :func:`change`). Of one with an error, all stays.
     """
+    errors: Dict[SetKey, HostError] = {}
     groups: Dict[Tuple[str, str], List[RuleSet]] = {}
-    outcomes: List[Tuple[RuleSet, Optional[HostError]]] = []
     for ruleset in rulesets:
         if ruleset.unclear:
-            outcomes.append((ruleset, HostError(f"not removed: {ruleset.text}", code="rules_unclear")))
+            errors[ruleset.key] = HostError(f"not removed: {ruleset.text}", code="rules_unclear")
         else:
             # One transaction serves all families of nftables.
             family = "" if ruleset.backend == NFTABLES else ruleset.family
             groups.setdefault((ruleset.backend, family), []).append(ruleset)
     for group in groups.values():
-        outcomes += _remove_group(group)
-    return outcomes
+        _remove_group(group, errors)
+    return errors
 
 
-def _remove_group(group: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
+def _remove_group(group: Sequence[RuleSet], errors: Dict[SetKey, HostError]) -> None:
     try:
         change(drop=group)
     except HostError as error:
         if len(group) == 1:
-            return [(group[0], error)]
-        # One set makes the transaction fail for all, so each gets its own.
-        return [outcome for ruleset in group for outcome in _remove_group([ruleset])]
-    return [(ruleset, None) for ruleset in group]
+            errors[group[0].key] = error
+        else:
+            # One set makes the transaction fail for all, so each gets its own.
+            for ruleset in group:
+                _remove_group([ruleset], errors)
 
 
 def _command(backend: str, family: str, verb: str, code: str) -> List[str]:
@@ -135,7 +136,9 @@ def _read(backend: str, family: str, put: Iterable[ChainRepair], drop: Iterable[
     for ruleset in drop:
         keys += [*ruleset.chains, *(rule.key for rule in ruleset.rules)]
     for key in keys:
-        firewall.require(key)
+        error = firewall.why_unread(key[:4])
+        if error is not None:
+            raise error
     return firewall
 
 

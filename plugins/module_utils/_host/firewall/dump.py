@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Any, Collection, Dict, List, Tuple
 
 from .. import commands
 from ..errors import HostError
@@ -37,12 +37,11 @@ class FirewallDump:
         self._ipset = commands.find_command("ipset") if os.path.isdir("/sys/module/ip_set") else None
         self._sets = printed([self._ipset, "save"]) if self._ipset is not None else ""
         tables = self._list_tables()
-        for family in FAMILIES:
-            kinds = {kind for kind, its_family in NFT_FAMILIES.items() if its_family == family}
+        for kind, family in NFT_FAMILIES.items():
             self._read_iptables(LEGACY, family)
             # Without tables of its family, iptables-nft has nothing to show.
-            shown = self._read_iptables(NFT, family) if any(kind in kinds for kind, _name in tables) else []
-            tables = [(kind, name) for kind, name in tables if kind not in kinds or name not in shown]
+            shown = self._read_iptables(NFT, family) if any(table[0] == kind for table in tables) else ()
+            tables = [table for table in tables if table[0] != kind or table[1] not in shown]
         for kind, name in tables if self._nft is not None else ():
             self._tables[kind, name] = printed([str(self._nft), "-s", "list", "table", kind, name])
         queues = any("NFQUEUE" in text for text in self._iptables.values())
@@ -56,19 +55,19 @@ class FirewallDump:
         entries: Any = parse_json(printed([self._nft, "-j", "list", "tables"]))["nftables"]
         return [(entry[TABLE]["family"], entry[TABLE]["name"]) for entry in entries if TABLE in entry]
 
-    def _read_iptables(self, backend: str, family: str) -> List[str]:
+    def _read_iptables(self, backend: str, family: str) -> Collection[str]:
         """Read one backend; return the tables that it shows."""
         firewall = FoundChains()
         try:
             text = dump_iptables(backend, family)
         except HostError as error:
             self.missing.append(error.msg)
-            return []
+            return ()
         shown = parse_iptables(firewall, backend, family, text)
         self.missing += [error.msg for error in firewall.unread.values()]
         if shown:
             self._iptables[backend, family] = text
-        return list(shown)
+        return shown
 
     @property
     def rules(self) -> List[Any]:

@@ -16,7 +16,7 @@ from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Op
 
 from ..json_text import parse_json
 from ..problems import WARNING, Finding
-from ..struct import grouped
+from ..struct import field, grouped, struct
 from .chains import (
     BACKENDS,
     CHAIN,
@@ -28,8 +28,10 @@ from .chains import (
     NFTABLES,
     NOT_INSTALLED,
     NOT_UNDERSTOOD,
+    Chain,
     ChainKey,
     FoundChains,
+    jumps_of,
     read_chains,
     words_of,
 )
@@ -134,20 +136,18 @@ class RuleSet(NamedTuple):
         return "; ".join(parts)
 
 
+@struct
 class FoundRules:
     """``sets``, sorted by their key, and ``problems``: what could not be read, so sets may be missing."""
 
-    __slots__ = ("_chains", "problems", "sets")
-
-    def __init__(self, chains: Optional[FoundChains] = None) -> None:
-        self._chains = chains or FoundChains()
-        self.sets: List[RuleSet] = []
-        self.problems: List[Finding] = []
+    chains: Mapping[ChainKey, Chain] = field(default_factory=dict)
+    sets: List[RuleSet] = field(default_factory=list)
+    problems: List[Finding] = field(default_factory=list)
 
     def unknown(self, keys: Iterable[ChainKey]) -> List[ChainKey]:
         """Return those of the *keys* of rules (a chain's, and the rule) that are there and in no set."""
         known = {rule.key for ruleset in self.sets for rule in ruleset.rules}
-        chains = self._chains.chains
+        chains = self.chains
         return [key for key in keys if key not in known and key[:-1] in chains and key[-1] in chains[key[:-1]].rules]
 
 
@@ -158,14 +158,11 @@ def read_rules() -> FoundRules:
 
 def group_rules(chains: FoundChains) -> FoundRules:
     """Return the containers' rules among all *chains*."""
-    rules = FoundRules(chains)
+    sets = _masquerades(chains) + _hostports(chains, "ip") + _hostports(chains, "ip6") + _spoofchecks(chains)
     for backend in BACKENDS:
         for family in FAMILIES:
-            rules.sets += _chains_of_containers(chains, backend, family) + _forwards(chains, backend, family)
-    rules.sets += _masquerades(chains) + _hostports(chains, "ip") + _hostports(chains, "ip6") + _spoofchecks(chains)
-    rules.sets.sort(key=lambda ruleset: ruleset.key)
-    rules.problems = _problems(chains)
-    return rules
+            sets += _chains_of_containers(chains, backend, family) + _forwards(chains, backend, family)
+    return FoundRules(chains.chains, sorted(sets, key=lambda ruleset: ruleset.key), _problems(chains))
 
 
 def _problems(chains: FoundChains) -> List[Finding]:
@@ -285,11 +282,6 @@ def _single_address(family: str, network: str) -> str:
     """Return the address of a network of one address, "" for a larger one."""
     address, bits = network[: -len(_HOST_BITS[family])], _HOST_BITS[family]
     return address if network.endswith(bits) else ""
-
-
-def is_container_id(text: str) -> bool:
-    """Tell whether libcni accepts *text* as a container ID."""
-    return _ID.fullmatch(text) is not None
 
 
 # ---- iptables
@@ -432,7 +424,7 @@ def _hostports(firewall: FoundChains, family: str) -> List[RuleSet]:
     rules = _nft_rules(firewall, family, "cni_hostport", "hostports", "hostip_hostports", "masquerading")
     sets = []
     for comment, some in grouped((rule.comment, rule) for rule in rules).items():
-        unclear = "" if is_container_id(comment) else "its comment is not a container ID"
+        unclear = "" if _ID.fullmatch(comment) else "its comment is not a container ID"
         owner = NOBODY if unclear else RuleOwner(container_id=comment)
         addresses = [value for rule in some for value in _targets(rule)]
         sets.append(_nft_set(NFT_FAMILIES[family], PORTMAP, comment, owner, some, addresses, unclear))
@@ -453,9 +445,10 @@ def _spoofchecks(firewall: FoundChains) -> List[RuleSet]:
 def _spoofcheck(table: Mapping[str, Sequence[_NftRule]], base: str) -> RuleSet:
     reference = base[len(SPOOF_CHAIN) :]
     chains = [chain for chain in (base, base + "-mac") if chain in table]
-    jumps = [rule for chain, some in table.items() for rule in some if chain not in chains and _leads(rule, chains)]
+    others = [rule for chain, some in table.items() if chain not in chains for rule in some]
+    jumps = [rule for rule in others if set(chains).intersection(jumps_of(NFTABLES, rule.rule.text))]
     rules = [*jumps, *(rule for chain in chains for rule in table[chain])]
-    unclear = "" if is_container_id(reference) and "-" in reference else "its name contains no container ID"
+    unclear = "" if _ID.fullmatch(reference) and "-" in reference else "its name contains no container ID"
     if any(rule.comment != SPOOF_COMMENT + reference for rule in rules):
         unclear = "rules that the plugin does not make are in it, or jump to it"
     owner = NOBODY
@@ -501,8 +494,3 @@ def _targets(rule: _NftRule) -> List[str]:
     if targets:
         return [target["addr"] for target in targets if isinstance(target.get("addr"), str)]
     return _matched(rule, "daddr")
-
-
-def _leads(rule: _NftRule, chains: Sequence[str]) -> bool:
-    verdicts = [statement.get(kind) for statement in rule.statements for kind in ("jump", "goto")]
-    return any(isinstance(verdict, dict) and verdict.get("target") in chains for verdict in verdicts)

@@ -48,7 +48,8 @@ class Party(NamedTuple):
 
     What its plugins do on the host: ``named`` are the interfaces that the configuration names, ``gateways`` the
     addresses that a bridge gets, ``flags`` those that it gets, ``sysctls`` the names of those that interfaces get
-    (None: they are not known), ``switches`` the global ones.
+    (None: one of its plugins is not known, which may set any, and whose rules may name it in any form), ``switches``
+    the global ones.
     """
 
     key: Owner
@@ -57,10 +58,8 @@ class Party(NamedTuple):
     named: Sequence[str] = ()
     gateways: Sequence[str] = ()
     flags: int = 0
-    sysctls: Optional[Collection[str]] = None
+    sysctls: Optional[Collection[str]] = ()
     switches: Collection[str] = ()
-    unknown: bool = False
-    """Its network has a plugin that is not known, whose rules may name it in any form."""
 
 
 class RuleOwners:
@@ -92,7 +91,7 @@ class RuleOwners:
             named = [
                 party
                 for party in self._parties
-                if party.unknown
+                if party.sysctls is None
                 and (words.intersection(party.addresses) or said & {party.key[1], f"{party.key[1]}-{party.key[2]}"})
             ]
         if len({party.key for party in named}) > 1:
@@ -105,7 +104,7 @@ class RuleOwners:
     def _exactly(self, key: ObjectKey, rule: str, comment: str) -> Optional[List[Party]]:
         """Return whose it is as reference plugins tell it, None if none of them makes it for a single container."""
         kind, backend, family, table = map(str, key[:4])
-        chains = [str(key[4]), *jumps_of(backend, rule)] if kind == CHAIN else []
+        chains = _chains_of(key) if kind == CHAIN else []
         if chains and is_of_container(chains[0]):
             return self._chains.get(chains[0], [])
         if backend != NFTABLES:
@@ -171,11 +170,8 @@ class Attribution:
                         ends.setdefault(action[-1], ends[str(key[1])])
         return ends
 
-    def owners(self, changed: Mapping[ObjectKey, Any], shared: bool = True) -> Dict[ObjectKey, Owner]:
-        """Return the owners of changed objects (key -> value). What nobody here owns is left out.
-
-        *shared*: with what networks share.
-        """
+    def owners(self, changed: Mapping[ObjectKey, Any]) -> Dict[ObjectKey, Owner]:
+        """Return the owners of changed objects (key -> value). What nobody here owns is left out."""
         owned: Dict[ObjectKey, Owner] = {}
         for key, value in changed.items():
             device = device_of(key)
@@ -185,8 +181,7 @@ class Attribution:
             if owner is not None and self._is_set(owner, key):
                 owned[key] = owner
         self._chains_of_one(changed, owned)
-        if shared:
-            self._shared(changed, owned)
+        self._shared(changed, owned)
         return owned
 
     def _routed(self, key: ObjectKey) -> Optional[Owner]:
@@ -298,8 +293,7 @@ def is_of_plugins(key: ObjectKey) -> bool:
     """Tell whether an object of the firewall is in a chain or table of plugins, or leads to one."""
     if key[0] not in IN_FIREWALL or (len(key) > CHAIN_KEY_LENGTH and key[4] == _OF_ADMINISTRATORS):
         return False
-    jumps = jumps_of(str(key[1]), str(key[-1])) if len(key) > CHAIN_KEY_LENGTH else []
-    return any(_OF_PLUGINS.match(str(name)) for name in (*key[3:CHAIN_KEY_LENGTH], *jumps))
+    return any(map(_OF_PLUGINS.match, (str(key[3]), *_chains_of(key))))
 
 
 def _is_of_daemon(key: ObjectKey) -> bool:
@@ -308,11 +302,15 @@ def _is_of_daemon(key: ObjectKey) -> bool:
 
 def _of_one_container(key: ObjectKey) -> bool:
     """Tell whether a chain or rule is one that a plugin made for a single container, which nobody here has attached."""
-    jumps = jumps_of(str(key[1]), str(key[-1])) if len(key) > CHAIN_KEY_LENGTH else []
-    chains = [str(name) for name in (*key[4:CHAIN_KEY_LENGTH], *jumps)]
-    if any(map(is_of_container, chains)):
+    if any(map(is_of_container, _chains_of(key))):
         return True
     return len(key) > CHAIN_KEY_LENGTH and _ONE.search(str(key[-1])) is not None
+
+
+def _chains_of(key: ObjectKey) -> List[str]:
+    """Return the chain that an object of the firewall is or is in, and those that a rule leads to; of a table none."""
+    jumps = jumps_of(str(key[1]), str(key[-1])) if len(key) > CHAIN_KEY_LENGTH else []
+    return [*map(str, key[4:CHAIN_KEY_LENGTH]), *jumps]
 
 
 def is_of_container(chain: str) -> bool:

@@ -41,30 +41,30 @@ class Footprint:
 
 @struct
 class SharedFootprints:
-    """What attachments share: the footprints of ``networks`` by name, that of all of them on the ``host``, and the
-    ``order`` of the rules in the chains that have recorded rules. What is not known is not in it, or None.
+    """What attachments share: the ``footprints`` of networks and of all of them by owner, and the ``order`` of the
+    rules in the chains that have recorded rules. What is not known is not in it.
 
     ``damage``: a sentence on the file, if it cannot be used.
     """
 
-    networks: Dict[str, Footprint] = field(default_factory=dict)
-    host: Optional[Footprint] = None
+    footprints: Dict[Owner, Footprint] = field(default_factory=dict)
     order: Dict[ObjectKey, List[str]] = field(default_factory=dict)
     damage: str = ""
 
     def to_data(self) -> Dict[str, Any]:
+        by_name = {"".join(owner): footprint.to_data() for owner, footprint in self.footprints.items()}
         return {
-            "networks": {name: footprint.to_data() for name, footprint in self.networks.items()},
-            "host": None if self.host is None else self.host.to_data(),
+            "host": by_name.pop("", None),
+            "networks": by_name,
             "order": [[list(key), rules] for key, rules in self.order.items()],
         }
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SharedFootprints:
         """Return what ``to_data`` gave. Raises as Footprint.from_data."""
+        parts = {**{(name,): part for name, part in data["networks"].items()}, SHARED: data["host"]}
         return cls(
-            {name: Footprint.from_data(part) for name, part in data["networks"].items()},
-            None if data["host"] is None else Footprint.from_data(data["host"]),
+            {owner: Footprint.from_data(part) for owner, part in parts.items() if part is not None},
             {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]},
         )
 

@@ -266,21 +266,16 @@ KINDS: Dict[str, ObjectKind] = {
 }
 """All kinds, in the order in which they are put back: what later ones need comes first."""
 
-ORDER = tuple(KINDS)
 
-
-def repair_order(key: ObjectKey, recorded: KernelObject) -> Tuple[int, int]:
-    """Return where an object comes among others that are put back.
+def repair_order(key: ObjectKey, recorded: KernelObject) -> int:
+    """Return where an object comes among others of its kind that are put back.
 
     A master comes before its ports, even if it is one itself (a bridge in a VRF), and a route without a gateway before
     others.
     """
-    kind, late = str(key[0]), 0
-    if kind == LINK:
-        late = int(bool(recorded.value.get("master"))) if recorded.value["kind"] in _MASTERS else 2
-    elif kind == "route":
-        late = int(bool(recorded.value["gw"]))
-    return ORDER.index(kind), late
+    if key[0] == LINK:
+        return int(bool(recorded.value.get("master"))) if recorded.value["kind"] in _MASTERS else 2
+    return int(key[0] == "route" and bool(recorded.value["gw"]))
 
 
 def rules_by_chain(objects: Iterable[Objects]) -> Dict[ObjectKey, List[str]]:

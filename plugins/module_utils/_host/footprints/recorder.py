@@ -64,8 +64,7 @@ def changes_on_host(before: Reading, after: Reading, defaults: Defaults) -> Obje
     a container.
     """
     changed = changes(before.spaces[HOST], after.spaces[HOST], defaults, on_host=True)
-    if before.chains is not None and after.chains is not None:
-        _compare_chains(before.chains, after.chains, changed)
+    _compare_chains(before.chains, after.chains, changed)
     return changed
 
 
@@ -161,10 +160,11 @@ class RecordedAdd:
 
 
 def owned_changes(
-    before: Reading, after: Reading, attribution: Attribution, defaults: Defaults
+    before: Reading, after: Reading, parties: Sequence[Party], defaults: Defaults
 ) -> Dict[Owner, Objects]:
-    """Return what changed on the host, by its owner."""
+    """Return what changed on the host, by its owner among *parties*, their networks, and all that share it."""
     changed = changes_on_host(before, after, defaults)
+    attribution = Attribution(after.spaces[HOST], parties, before.spaces[HOST])
     owned: Dict[Owner, Objects] = {}
     for key, owner in attribution.owners(changed).items():
         owned.setdefault(owner, {})[key] = changed[key]
@@ -213,33 +213,32 @@ def record_footprints(
     *before*, *after*: readings of the host. *in_use*: owners of what earlier attachments share.
     """
     parties, host = [add.party for add in added], after.spaces[HOST]
-    of = owned_changes(before, after, Attribution(host, parties, before.spaces[HOST]), interface_defaults())
-    footprints: Dict[Owner, Footprint] = {}
-    for add in added:
-        inside = _with_lower_devices(changes_inside(add), host)
-        footprints[add.party.key] = Footprint(of.get(add.party.key, {}), inside, add.identity)
-    networks = {add.party.key[0]: add.config for add in added}
-    for network, config in networks.items():
-        recorded = shared.networks.get(network)
-        needed = recorded is not None and recorded.config == config and (network,) in in_use
-        shared.networks[network] = Footprint(_merge(recorded, needed, of.get((network,), {}), after), config=config)
+    changed = owned_changes(before, after, parties, interface_defaults())
     # Whether they were so before or not.
     switches = sorted({(GLOBAL, name) for party in parties for name in party.switches}.intersection(host))
     of_all: Objects = {key: host[key] for key in switches if host[key].value == "1"}
-    of_all.update(of.get(SHARED, {}))
-    shared.host = Footprint(_merge(shared.host, () in in_use, of_all, after))
-    _note_order(shared, after, [*footprints.values(), *map(shared.networks.__getitem__, networks), shared.host])
+    changed[SHARED] = {**of_all, **changed.get(SHARED, {})}
+    footprints: Dict[Owner, Footprint] = {}
+    for add in added:
+        inside = _with_lower_devices(changes_inside(add), host)
+        footprints[add.party.key] = Footprint(changed.get(add.party.key, {}), inside, add.identity)
+    configs: Dict[Owner, str] = {**{add.party.key[:1]: add.config for add in added}, SHARED: ""}
+    for owner, config in configs.items():
+        recorded = shared.footprints.get(owner, Footprint())
+        needed = recorded.config == config and owner in in_use
+        objects = _merge(recorded.host, needed, changed.get(owner, {}), after)
+        shared.footprints[owner] = Footprint(objects, config=config)
+    _note_order(shared, after, [*footprints.values(), *map(shared.footprints.__getitem__, configs)])
     return footprints
 
 
-def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, reading: Reading) -> Objects:
+def _merge(old: Objects, needed: bool, changed: Objects, reading: Reading) -> Objects:
     """Return what earlier ADDs made, with what the last ones have *changed*.
 
     While it is *needed*, what has drifted before and no ADD has changed stays as it was recorded, so that it stays
     drift. Else only what is still so is kept. An interface that was made again since, by others, is theirs.
     """
     merged: Objects = {}
-    old = recorded.host if recorded is not None else {}
     present_links = {key: entry.ifindex for key, entry in reading.spaces[HOST].items() if key[0] == "link"}
     theirs = {key[1] for key, entry in old.items() if present_links.get(key, 0) not in (0, entry.ifindex)}
     for key, entry in old.items():
@@ -256,8 +255,6 @@ def _merge(recorded: Optional[Footprint], needed: bool, changed: Objects, readin
 
 def _note_order(shared: SharedFootprints, after: Reading, written: Iterable[Footprint]) -> None:
     """Note the order of the rules in all chains with recorded rules."""
-    if after.chains is None:
-        return
     order = shared.order
     for place, listed in rules_by_chain(footprint.host for footprint in written).items():
         chain = after.chains.chains.get(place)

@@ -82,7 +82,7 @@ def order_rules(present: Reading, orders: Sequence[Mapping[ObjectKey, List[str]]
     Without a known one before it, it comes first in the table filter, where plugins insert, else before the first known
     one behind it (what drops the rest comes after what passes), else last.
     """
-    chains = present.chains.chains if present.chains is not None else {}
+    chains = present.chains.chains
     chain_rules: Dict[ObjectKey, List[str]] = {}
     for order in orders:
         for place, rules in order.items():

@@ -31,7 +31,7 @@ from .object_kinds import (
     IN_FIREWALL,
     KINDS,
     LEASE,
-    ORDER,
+    LINK,
     SWITCH,
     Difference,
     is_whole,
@@ -41,9 +41,8 @@ from .state import DEDUCED, REHEARSED, Drift, Reading, compare, note_order, read
 
 _FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0
-_PASSES = 4 * len(ORDER)
 # A bridge, then its ports, then what follows from them.
-_LINK_PASSES = 6
+_LINK_ROUNDS = 7
 
 
 def why_not(drift: Drift) -> str:
@@ -56,16 +55,16 @@ def why_not(drift: Drift) -> str:
 def _why_not_put(difference: Difference, drift: Drift) -> str:
     space, key, was, now, _foreign = difference
     kind = KINDS[str(key[0])]
-    if key[0] == "link" and now is None:
+    if key[0] == LINK and now is None:
         objects = drift.footprint.host if space == HOST else drift.footprint.inside
         return _why_not_made(difference, objects[key], drift)
     # Nobody can set these.
-    fixed = ("kind", "lower") if key[0] == "link" and is_whole(was) and is_whole(now) else ()
+    fixed = ("kind", "lower") if key[0] == LINK and is_whole(was) and is_whole(now) else ()
     if any(isinstance(was[part], str) and was[part] != now[part] for part in fixed):
         return f"another interface has the name {key[1]}"
     if was is None and not kind.removable:
         what = kind.name(key, now)
-        return f"the {what} has left the container" if key[0] == "link" else f"only an ADD removes the {what}"
+        return f"the {what} has left the container" if key[0] == LINK else f"only an ADD removes the {what}"
     if key[0] == SWITCH:
         return f"its plugins now make rules in {now}"
     if key[0] == LEASE and now is not None and key not in drift.freed:
@@ -94,7 +93,7 @@ def _why_not_made(difference: Difference, lost: KernelObject, drift: Drift) -> s
         return f"{name} was a {kind or 'physical'} device"
     if kind in STACKED:
         return _why_not_stacked(lost, wanted)
-    others = [other for objects in (wanted.host, wanted.inside) for key, other in objects.items() if key[0] == "link"]
+    others = [other for objects in (wanted.host, wanted.inside) for key, other in objects.items() if key[0] == LINK]
     ends = [other for other in others if (other.ifindex, other.peer[0]) == (lost.peer[0], lost.ifindex)]
     return f"the other end of {name} is not recorded" if kind == "veth" and not ends else ""
 
@@ -106,7 +105,7 @@ def _why_not_stacked(lost: KernelObject, wanted: Footprint) -> str:
         # In its own namespace; it is put back before, or exists.
         return ""
     if not isinstance(lower, dict):
-        recorded = any(key[0] == "link" and link.ifindex == lost.peer[0] for key, link in wanted.host.items())
+        recorded = any(key[0] == LINK and link.ifindex == lost.peer[0] for key, link in wanted.host.items())
         return "" if recorded or lost.peer[0] in host else "its lower device is gone"
     name, kind = lower.get("name"), lower.get("kind")
     device = next((link for link in host.values() if link.name == name), None)
@@ -173,25 +172,16 @@ class InPlaceRepair:
     # ---- kernel objects
 
     def _put_kernel(self, reading: Reading, known: Mapping[str, Set[ObjectKey]]) -> None:
-        rank, rounds = -1, 0
         returned = [lost for lost in self._differences() if lost.was is None and KINDS[str(lost.key[0])].removable]
         self._drop(returned, reading)
-        for _pass in range(_PASSES):
-            self._drop_derived_routes(reading, known)
-            todo: Dict[int, List[Difference]] = {}
-            for difference in self._differences():
-                place = ORDER.index(str(difference.key[0]))
-                if KINDS[ORDER[place]].in_kernel and difference.was is not None and place >= rank:
-                    todo.setdefault(place, []).append(difference)
-            if not todo:
-                return
-            rank = min(todo)
-            self._put(todo[rank], reading)
-            if ORDER[rank] == "link" and rounds < _LINK_PASSES:
-                rounds += 1
-            else:
-                rank += 1
-            reading = self._read_drift(firewall=False)
+        for kind in [name for name, kind in KINDS.items() if kind.in_kernel]:
+            for _round in range(_LINK_ROUNDS if kind == LINK else 1):
+                batch = [lost for lost in self._differences() if lost.key[0] == kind and lost.was is not None]
+                if not batch:
+                    break
+                self._put(batch, reading)
+                reading = self._read_drift(firewall=False)
+                self._drop_derived_routes(reading, known)
 
     def _put(self, batch: Sequence[Difference], reading: Reading) -> None:
         self._put_addresses.update(difference[:2] for difference in batch if difference.key[0] == "addr")
@@ -261,8 +251,6 @@ class InPlaceRepair:
 
     def _put_rules(self, reading: Reading) -> None:
         lost = [entry for entry in self._differences() if entry.key[0] in IN_FIREWALL and entry.was is not None]
-        if not lost or reading.chains is None:
-            return
         # One that cannot be put back fails the transaction, which holds back no other table then.
         for table in sorted({difference.key[1:4] for difference in lost}, key=str):
             parts = [difference for difference in lost if difference.key[1:4] == table]
@@ -290,7 +278,7 @@ class InPlaceRepair:
 
 def _context(reading: Reading, space: str, recorded: State) -> State:
     """Return what is *recorded*, and the present routes and interfaces, without those of a recorded index: renamed."""
-    indexes = {link.ifindex for key, link in recorded.items() if key[0] == "link"}
-    present = {key: entry for key, entry in reading.spaces.get(space, {}).items() if key[0] in ("link", "route")}
+    indexes = {link.ifindex for key, link in recorded.items() if key[0] == LINK}
+    present = {key: entry for key, entry in reading.spaces.get(space, {}).items() if key[0] in (LINK, "route")}
     kept = {key: entry for key, entry in present.items() if key[0] == "route" or entry.ifindex not in indexes}
     return {**kept, **recorded}

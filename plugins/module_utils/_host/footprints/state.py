@@ -12,6 +12,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Opti
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
+from ..errors import HostError
 from ..firewall.chains import NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
 from ..kernel.objects import CONF4, CONF6, OF_INTERFACES, ROUTE, KernelObject, ObjectKey, State, device_of, read_ways
@@ -47,9 +48,13 @@ _MTU_WITHOUT_PORTS = 1500
 _PROTOCOL, _GATEWAY = 5, 5
 
 
+def _unread_chains() -> FoundChains:
+    return FoundChains(unread={(): HostError("the firewall was not read", code="rules_unreadable")})
+
+
 @struct
 class Reading:
-    """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
+    """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host, if they were asked for.
 
     ``misplaced`` are recorded rules that are there, but not in their recorded order, and ``ours`` all recorded rules by
     their chain; see note_order.
@@ -60,7 +65,7 @@ class Reading:
     """
 
     spaces: Dict[str, State]
-    chains: Optional[FoundChains] = None
+    chains: FoundChains = field(default_factory=_unread_chains)
     misplaced: FrozenSet[ObjectKey] = frozenset()
     ours: Mapping[ObjectKey, Sequence[str]] = field(default_factory=dict)
     switched: Mapping[ObjectKey, str] = field(default_factory=dict)
@@ -84,7 +89,7 @@ class Reading:
 
     def leave_out(self, keys: Iterable[ObjectKey]) -> None:
         """Forget objects and rules of the host, as if they had not been there."""
-        chains = self.chains.chains if self.chains is not None else {}
+        chains = self.chains.chains
         for key in keys:
             if key[0] not in IN_FIREWALL:
                 self.spaces[HOST].pop(key, None)
@@ -95,7 +100,7 @@ class Reading:
 
     def _in_firewall(self, key: ObjectKey) -> Any:
         place = key if len(key) == CHAIN_KEY_LENGTH or key[0] == TABLE else key[:-1]
-        chain = self.chains.chains.get(place) if self.chains is not None else None
+        chain = self.chains.chains.get(place)
         if chain is None:
             return None
         if place == key:
@@ -120,7 +125,7 @@ def read_spaces(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[
     stores = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE)
     inside = {str(key[2]) for path in wanted if path != HOST for key in wanted[path] if key[0] == "addr"}
     spaces[HOST] = {**read_ways(inside), **read_globals(sysctls_of(keys)), **read_stores(stores)}
-    return Reading(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else None)
+    return Reading(spaces, read_chains() if any(key[0] in IN_FIREWALL for key in keys) else _unread_chains())
 
 
 def read_stores(stores: Iterable[LeaseStore]) -> State:
@@ -134,9 +139,8 @@ def read_stores(stores: Iterable[LeaseStore]) -> State:
 
 def unread(reading: Reading, key: ObjectKey) -> str:
     """Return why nothing is known of *key*, "" if it was read."""
-    if key[0] not in IN_FIREWALL:
-        return ""
-    return "the firewall was not read" if reading.chains is None else reading.chains.why_unread(key)
+    error = reading.chains.why_unread(key) if key[0] in IN_FIREWALL else None
+    return error.msg if error is not None else ""
 
 
 def other_end(host: State, inside: State, ifname: str) -> str:
@@ -206,10 +210,10 @@ class Drift:
         return [difference.key for difference in self.lost if difference.key[0] == LEASE and difference.now is not None]
 
 
-def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
-    """Return what ``read_spaces`` has to read for footprints whose container's namespace is *netns*."""
+def wanted_keys(footprints: Iterable[Tuple[str, Footprint]]) -> Dict[str, List[ObjectKey]]:
+    """Return what ``read_spaces`` has to read for footprints, each with the path of its container's namespace."""
     keys: Dict[str, List[ObjectKey]] = {HOST: []}
-    for footprint in footprints:
+    for netns, footprint in footprints:
         keys[HOST].extend(footprint.host)
         if footprint.inside and netns:
             keys.setdefault(netns, []).extend(footprint.inside)
@@ -219,7 +223,7 @@ def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[O
 def note_order(reading: Reading, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:
     """Note in *reading* which rules of *footprints* do not stand in the recorded *order*, so that it is drift."""
     ours = rules_by_chain(footprint.host for footprint in footprints)
-    chains = reading.chains.chains if reading.chains is not None else {}
+    chains = reading.chains.chains
     reading.ours = ours
     reading.misplaced = frozenset(
         (*place, rule)
@@ -243,9 +247,9 @@ def compare(reading: Reading, drift: Drift) -> None:
         differences += _astray(reading, netns, footprint)
         if drift.source != DEDUCED:
             differences += _added_rules(reading, footprint)
-            differences += _harmful(reading, netns, footprint.inside, default_routes=True)
+            differences += _harmful(reading, netns, footprint.inside)
             differences += _misled(reading, netns, footprint)
-    drift.differences = [*differences, *_harmful(reading, HOST, footprint.host, default_routes=False)]
+    drift.differences = [*differences, *_harmful(reading, HOST, footprint.host)]
     if drift.lost:
         # Imported late: needed only if something has drifted.
         from .ways import diversions
@@ -303,7 +307,7 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
 
 def _added_rules(reading: Reading, footprint: Footprint) -> Iterator[Difference]:
     """Yield the rules that others have added to chains that the ADD made for this attachment alone."""
-    chains = reading.chains.chains if reading.chains is not None else {}
+    chains = reading.chains.chains
     for key, recorded in footprint.host.items():
         if recorded.value == NO_POLICY and key in chains:
             # Another interface of the container has its rules in the same chain.
@@ -313,8 +317,8 @@ def _added_rules(reading: Reading, footprint: Footprint) -> Iterator[Difference]
                     yield Difference(HOST, (*key, rule), None, 1, True)
 
 
-def _harmful(reading: Reading, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
-    """Yield addresses with a recorded subnet that the interface did not have, and routes better than a default.
+def _harmful(reading: Reading, space: str, objects: Objects) -> Iterator[Difference]:
+    """Yield addresses with a recorded subnet that the interface did not have, and routes better than a container's.
 
     On the host, an address that brings no subnet along, such as keepalived's, does no harm. IPv6 may be off there, or
     forwarding of an interface alone, which a rehearsal does not show of a bridge. That of IPv6 is global.
@@ -345,7 +349,7 @@ def _harmful(reading: Reading, space: str, objects: Objects, default_routes: boo
             nets = mine[str(key[1])]
             if any(is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)) for net, length in nets):
                 yield Difference(space, key, None, present.value, True)
-        elif default_routes and key[0] == "route" and key[2] == MAIN_TABLE and key[1] in best:
+        elif space != HOST and key[0] == "route" and key[2] == MAIN_TABLE and key[1] in best:
             metric, gateway = best[key[1]]
             # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
             elsewhere = key[6] != UNICAST or (("link", key[7]) in objects and present.value["gw"] != gateway)

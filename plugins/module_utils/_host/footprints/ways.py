@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Collection, Iterator, List, Mapping, Optional, Sequence
+from typing import Collection, Iterator, List, Mapping, Sequence
 
 from ..firewall.chains import CHAIN, FoundChains
 from ..kernel.objects import ObjectKey, State, has_rival
@@ -24,13 +24,13 @@ _DNAT = re.compile(r' -j DNAT |, \{"dnat"')
 
 
 def diversions(
-    spaces: Mapping[str, State], chains: Optional[FoundChains], footprint: Footprint, lost: Sequence[Difference]
+    spaces: Mapping[str, State], chains: FoundChains, footprint: Footprint, lost: Sequence[Difference]
 ) -> List[str]:
     """Return why packets go another way when what is *lost* of a *footprint* is put back."""
     own, all_own = footprint.host, {**footprint.inside, **footprint.host}
     reasons = [phrase for difference in lost for phrase in _ways(spaces.get(difference.space, {}), difference, all_own)]
     tables = {difference.key[:4] for difference in lost if difference.key[0] == CHAIN}
-    if chains is not None and any(_is_published(chains, own, key) for key in own if key[:4] in tables):
+    if any(_is_published(chains, own, key) for key in own if key[:4] in tables):
         reasons.append("its host port leads to another container")
     return list(dict.fromkeys(reasons))
 

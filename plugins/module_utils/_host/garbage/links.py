@@ -8,7 +8,6 @@ from typing import Iterator, List, Mapping, Sequence, Set, Tuple
 
 from .. import netlink
 from ..addresses import is_in, written
-from ..containers.namespaces import Namespace
 from ..errors import HostError
 from ..kernel.objects import BY_KERNEL, ObjectKey, read_objects
 from ..leases import last_reserved
@@ -25,7 +24,7 @@ class Links:
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._host: Namespace = inventory.live.namespaces.host or inventory.live.namespaces.all[0]
+        self._host = inventory.live.namespaces.host
         self._links = sorted(self._host.links.values(), key=lambda link: link.name)
         self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
 
@@ -74,10 +73,10 @@ class Links:
         inventory, going = self._inventory, self._inventory.going(LINK)
         busy = {link.master for link in self._links if link.name not in going}
         needed = {**inventory.configured, **bridges_of(self._staying())}
-        networks = inventory.verbs.store.read_shared().networks
-        recorded = [(name, key, entry) for name, footprint in networks.items() for key, entry in footprint.host.items()]
+        footprints = inventory.verbs.store.read_shared().footprints
+        recorded = [(owner, *entry) for owner, footprint in footprints.items() for entry in footprint.host.items()]
         # Of one that the host had, only flags are recorded, without a message.
-        made = {entry.ifindex: name for name, key, entry in recorded if key[0] == "link" and entry.raw}
+        made = {entry.ifindex: "".join(owner) for owner, key, entry in recorded if key[0] == "link" and entry.raw}
         for link in self._links:
             if link.kind != "bridge" or link.index in busy or link.name in needed:
                 continue

@@ -62,7 +62,7 @@ class GcPlan(Plan):
         self.live = inventory.live
         self.verbs: List[Any] = []
         self._finish_deletions: Callable[[], Dropped] = inventory.verbs.finish_deletions
-        self._errors: Dict[Any, Optional[HostError]] = {}
+        self._errors: Dict[Any, HostError] = {}
 
     @property
     def pending(self) -> bool:
@@ -75,10 +75,8 @@ class GcPlan(Plan):
             try:
                 if callable(candidate.drop):
                     candidate.drop()
-                else:
-                    error = self._errors[candidate.drop.key]
-                    if error is not None:
-                        raise error
+                elif candidate.drop.key in self._errors:
+                    raise self._errors[candidate.drop.key]
             except HostError as error:
                 candidate.fail(error)
                 raise
@@ -103,7 +101,7 @@ class GcPlan(Plan):
             if kind == RULE and steps:
                 drops = [candidate.drop for candidate in self.candidates if candidate.action == DELETED]
                 sets = [drop for drop in drops if not callable(drop)]
-                self._errors = {ruleset.key: error for ruleset, error in change.drop_rules(sets)}
+                self._errors = change.drop_rules(sets)
             # Only DELs gain from running in parallel.
             self.apply_steps(steps, workers if kind == ATTACHMENT else 1)
             if kind == ATTACHMENT:

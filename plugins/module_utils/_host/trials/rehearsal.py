@@ -29,7 +29,6 @@ from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import FoundChains
 from ..firewall.kinds import is_in_firewalld
-from ..footprints.attribution import Attribution
 from ..footprints.footprint import Objects, key_of, objects_of, rows_of
 from ..footprints.object_kinds import HOST, LEASE, destination_of, rules_by_chain
 from ..footprints.recorder import (
@@ -224,11 +223,10 @@ class Rehearsal:
         after = read_host(stores)
         added = Attached(key, config, netns, attached.args, attached.capability_args, result)
         party = party_of(added, inner_after)
-        attribution = Attribution(after.spaces[HOST], [party], before.spaces[HOST])
-        owned = owned_changes(before, after, attribution, usual)
+        owned = owned_changes(before, after, [party], usual)
         needed = sysctls_of_tuning(config, key.ifname)
         inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, "", (), needed))
-        chains, ours = after.chains.chains if after.chains is not None else {}, rules_by_chain(owned.values())
+        chains, ours = after.chains.chains, rules_by_chain(owned.values())
         answer = {
             "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
             "inside": rows_of(inside),

@@ -212,7 +212,7 @@ class Firewall:
 
     def drop(self, sets):
         self.removed += [one.name for one in sets]
-        return [(one, self.errors.get(one.name)) for one in sets]
+        return {one.key: self.errors[one.name] for one in sets if one.name in self.errors}
 
 
 def web(**changed):

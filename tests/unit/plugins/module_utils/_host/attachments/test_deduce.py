@@ -77,7 +77,7 @@ def drift(changed=None, attached=None, chains=None):
     inside = {key: there for key, there in changed.items() if key not in host}
     states = {**HOST_STATE, **host}, {**INSIDE, **inside}
     spaces = [{key: there for key, there in state.items() if there is not None} for state in states]
-    look = Reading({HOST: spaces[0], NETNS: spaces[1]}, chains)
+    look = Reading({HOST: spaces[0], NETNS: spaces[1]}, chains or FoundChains())
     found = Drift(KEY, deduce(attached or entry(RESULT), {}, look), NETNS, DEDUCED)
     compare(look, found)
     return phrases_of(found.differences, True)

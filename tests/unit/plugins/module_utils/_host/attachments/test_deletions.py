@@ -94,7 +94,7 @@ def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkey
     with pytest.raises(KeyboardInterrupt):
         verbs.delete(attached(), "")
     assert verbs.store.read(KEY).state == ADDING
-    monkeypatch.setattr(change, "drop_rules", lambda sets: [(one, None) for one in sets])
+    monkeypatch.setattr(change, "drop_rules", lambda sets: {})
     verbs.delete(attached(), "")
     assert verbs.store.read(KEY).state == ""
 

@@ -113,8 +113,8 @@ def test_no_mutation_is_an_error(tmp_path):
 
 def shared_footprints():
     shared = SharedFootprints()
-    shared.networks["demo"] = Footprint({("a",): KernelObject(1)}, config="digest")
-    shared.host = Footprint({("b",): KernelObject(2)})
+    shared.footprints[("demo",)] = Footprint({("a",): KernelObject(1)}, config="digest")
+    shared.footprints[()] = Footprint({("b",): KernelObject(2)})
     shared.order = {("chain", "x"): ["one", "two"]}
     return shared
 
@@ -126,10 +126,10 @@ def test_what_attachments_share_outlives_them(tmp_path, run, monkeypatch):
     one.write_shared(shared_footprints())
     one.remove(KEY)
     assert one.read_shared().to_data() == shared_footprints().to_data()
-    assert AttachmentStore(str(tmp_path / "other")).read_shared().host is None
+    assert AttachmentStore(str(tmp_path / "other")).read_shared().footprints == {}
     assert {oct(path.stat().st_mode & 0o777) for path in run.rglob("*") if path.is_file()} == {"0o600"}
     monkeypatch.setattr(store, "boot_id", lambda: "another")
-    assert (one.read_shared().host, one.read_shared().damage) == (None, "")
+    assert (one.read_shared().footprints, one.read_shared().damage) == ({}, "")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"boot_id": "b", "digest": "", "text": "{}"}'])
@@ -139,7 +139,7 @@ def test_what_attachments_share_may_be_damaged(tmp_path, content):
     with open(one.shared_path, "wb") as stream:
         stream.write(content)
     shared = one.read_shared()
-    assert (shared.networks, shared.host, shared.order) == ({}, None, {})
+    assert (shared.footprints, shared.order) == ({}, {})
     assert shared.damage == f"the footprints in {one.shared_path} are damaged"
 
 

@@ -104,15 +104,14 @@ def _running(_host):
 
 def refused():
     with fails_with("source_unusable") as caught:
-        containerd.ask_containerd()
+        containerd.find_containerd().ask()
     assert caught.value.facts == {"source": "containerd"}
     return caught.value.msg
 
 
 @pytest.mark.usefixtures("_host")
 def test_where_there_is_none_there_is_none():
-    assert containerd.containerd_evidence() is None
-    assert "no containerd-shim runs" in refused()
+    assert containerd.find_containerd() is None
 
 
 def test_a_listening_socket_is_a_containerd(_host, tmp_path):
@@ -120,7 +119,7 @@ def test_a_listening_socket_is_a_containerd(_host, tmp_path):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         (tmp_path / "unix").write_text(SOCKETS % (path, path))
-        assert containerd.containerd_evidence() == f"the socket {path} of containerd"
+        assert containerd.find_containerd().evidence == f"the socket {path} of containerd"
         real = os.stat
 
         def stat(name, *args, **kwargs):
@@ -131,19 +130,19 @@ def test_a_listening_socket_is_a_containerd(_host, tmp_path):
 
         _host.setattr(containerd.os, "stat", stat)
         # A user's own.
-        assert containerd.containerd_evidence() is None
+        assert containerd.find_containerd() is None
     path.unlink()
     # In another mount namespace.
-    assert containerd.containerd_evidence() is None
+    assert containerd.find_containerd() is None
     path.write_text("")
-    assert containerd.containerd_evidence() is None
+    assert containerd.find_containerd() is None
 
 
 # One that does not say whose it is is the usual daemon's.
 @pytest.mark.parametrize("argv", [SHIM, [], SHIM[:-1], [*SHIM[:-1], "relative"], [*SHIM[:-1], "--all"]])
 def test_a_running_container_tells_of_a_daemon_that_is_stopped(_host, argv):
     _host.setattr(containerd, "processes", lambda name: [Process(152, argv)] if name == "containerd-shim*" else [])
-    assert containerd.containerd_evidence() == f"the socket {SOCKET} of containerd"
+    assert containerd.find_containerd().evidence == f"the socket {SOCKET} of containerd"
 
 
 def test_a_socket_that_is_not_there_is_not_waited_for(_running):
@@ -157,7 +156,7 @@ def test_a_socket_that_is_not_there_is_not_waited_for(_running):
 
 @pytest.mark.usefixtures("_running")
 def test_containers_are_known_by_the_ids_that_cni_saw():
-    answer = containerd.ask_containerd()
+    answer = containerd.find_containerd().ask()
     assert answer.source == "containerd"
     assert answer.size == 3
     # The pods' as CRI gives them, the container's as nerdctl and ctr do.
@@ -171,17 +170,17 @@ def test_containers_are_known_by_the_ids_that_cni_saw():
 def test_older_versions_have_no_sandboxes(_running, case):
     none = {(name, "sandboxes"): NO_SANDBOXES[case] for name in ("default", "k8s.io")}
     _running.setattr(commands, "run_command", Ctr(none).run)
-    assert {WEB, DB, "default-c1"} <= set(containerd.ask_containerd().containers)
+    assert {WEB, DB, "default-c1"} <= set(containerd.find_containerd().ask().containers)
 
 
 def test_a_sandbox_that_is_no_container_lives(_running):
     _running.setattr(commands, "run_command", Ctr({("k8s.io", "containers"): commands.Done(0, b"", "")}).run)
-    assert {WEB, DB} <= set(containerd.ask_containerd().containers)
+    assert {WEB, DB} <= set(containerd.find_containerd().ask().containers)
 
 
 def test_a_containerd_without_anything_says_so(_running):
     _running.setattr(commands, "run_command", Ctr({("namespaces",): commands.Done(0, b"", "")}).run)
-    answer = containerd.ask_containerd()
+    answer = containerd.find_containerd().ask()
     assert (answer.containers, answer.size) == ({}, 0)
     assert answer.asked == f"ctr at {SOCKET}: 0 containers in the namespaces none"
 
@@ -191,7 +190,7 @@ def test_every_daemon_is_asked(_host):
     _host.setattr(containerd, "processes", lambda name: [Process(7, k3s), Process(8, SHIM), Process(9, k3s)])
     ctr = Ctr()
     _host.setattr(commands, "run_command", ctr.run)
-    assert containerd.ask_containerd().size == 6
+    assert containerd.find_containerd().ask().size == 6
     assert [call[0] for call in ctr.calls] == [SOCKET] * 5 + ["/run/k3s/containerd/containerd.sock"] * 5
 
 
@@ -230,12 +229,12 @@ def test_namespaces_of_buildkit_live_while_they_are_mounted(_host, tmp_path):
     folder = tmp_path / "cni"
     folder.mkdir()
     (folder / "left-by-a-reboot").write_text("")
-    assert containerd.containerd_evidence() is None
+    assert containerd.find_containerd() is None
     # A link to a namespace looks like one that is mounted.
     (folder / "k9f3q8").symlink_to("/proc/self/ns/net")
-    assert containerd.containerd_evidence() == f"network namespaces of buildkit in {folder}"
+    assert containerd.find_containerd().evidence == f"network namespaces of buildkit in {folder}"
     _host.setattr(commands, "find_command", lambda name: pytest.fail("there is no containerd to ask"))
-    answer = containerd.ask_containerd()
+    answer = containerd.find_containerd().ask()
     assert answer.containers == {"k9f3q8": None}
     assert answer.namespaces == [str(folder / "k9f3q8")]
     assert answer.size == 1
@@ -245,4 +244,4 @@ def test_namespaces_of_buildkit_live_while_they_are_mounted(_host, tmp_path):
 def test_a_directory_of_buildkit_that_cannot_be_read_ends_it(_host, tmp_path):
     (tmp_path / "cni").write_text("")
     with fails_with("source_unusable"):
-        containerd.containerd_evidence()
+        containerd.find_containerd()

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.caches import CacheContents
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live, sources
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.refusals import fails_with
@@ -18,7 +18,8 @@ def test_a_live_set_knows_who_said_what():
         Answer("cache", {"web": frozenset(["eth0"])}),
         Answer("podman", {"db": None}, number=3, asked="podman ps"),
     ]
-    found = LiveSet(answers, {"cache": "x", "podman": "y", "nomad": "z"}, Namespaces([]), "nomad was not asked")
+    evidence, nowhere = {"cache": "x", "podman": "y", "nomad": "z"}, Namespaces([])
+    found = LiveSet(answers, evidence, nowhere, live.Homes([], nowhere), "nomad was not asked")
     assert (found.owner("web"), found.owner("db"), found.owner("other")) == ("cache", "podman", "")
     assert found.has("web", "eth0") and not found.has("web", "eth1") and found.has("db", "eth9")
     assert list(found.pairs()) == [("web", "eth0")]
@@ -41,7 +42,7 @@ def runtimes(monkeypatch):
                 raise found[name]
             return found[name]
 
-        return sources.RuntimeSource(lambda: "a socket" if name in found else None, ask)
+        return lambda: live.RuntimeSource("a socket", ask) if name in found else None
 
     monkeypatch.setattr(sources, "RUNTIMES", {name: runtime(name) for name in ("containerd", "podman", "nomad")})
     monkeypatch.setattr(sources, "_OTHERS", {})

@@ -49,10 +49,10 @@ def refused():
 
 def test_a_process_shows_that_it_is_there(monkeypatch):
     monkeypatch.setattr(nomad, "processes", lambda name: [])
-    assert nomad.nomad_evidence() is None
+    assert nomad.find_nomad() is None
     agent = Process(812, ["/usr/bin/nomad", "agent", "-config=/etc/nomad.d"])
     monkeypatch.setattr(nomad, "processes", lambda name: [agent] if name == "nomad" else [])
-    assert nomad.nomad_evidence() == "process 812: /usr/bin/nomad agent"
+    assert nomad.find_nomad().evidence == "process 812: /usr/bin/nomad agent"
 
 
 def test_allocations_are_those_in_its_directory(_agent, _data):

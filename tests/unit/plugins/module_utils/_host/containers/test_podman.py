@@ -38,7 +38,7 @@ def answers(monkeypatch, done):
 
 def refused():
     with fails_with("source_unusable") as caught:
-        podman.ask_podman()
+        podman.find_podman().ask()
     assert caught.value.facts == {"source": "podman"}
     return caught.value.msg
 
@@ -46,17 +46,16 @@ def refused():
 def test_a_podman_that_was_never_used_is_not_there_and_is_not_run(monkeypatch, tmp_path):
     monkeypatch.setattr(podman, "TRACES", (str(tmp_path / "none"),))
     monkeypatch.setattr(commands, "run_command", lambda argv, timeout: pytest.fail("run"))
-    assert podman.podman_evidence() is None
-    assert "none of" in refused()
+    assert podman.find_podman() is None
 
 
 def test_its_state_shows_that_it_was_used(_used, tmp_path):
-    assert podman.podman_evidence() == f"podman's state {tmp_path}"
+    assert podman.find_podman().evidence == f"podman's state {tmp_path}"
 
 
 def test_all_containers_are_asked_for(_used):
     calls = answers(_used, commands.Done(0, f"{ONE}\n{TWO}\n".encode(), ""))
-    answer = podman.ask_podman()
+    answer = podman.find_podman().ask()
     assert answer.containers == {ONE: None, TWO: None}
     assert (answer.source, answer.size, answer.namespaces) == ("podman", 2, ())
     assert answer.asked == "podman ps --all --external: 2 containers"
@@ -68,13 +67,13 @@ def test_all_containers_are_asked_for(_used):
 
 def test_no_containers_is_an_answer(_used):
     answers(_used, commands.Done(0, b"", "some warning"))
-    assert podman.ask_podman().size == 0
+    assert podman.find_podman().ask().size == 0
 
 
 @pytest.mark.parametrize("output", [b"web\n", b"a1\nb_2.c-3\n", b"no-newline-at-the-end"])
 def test_ids_are_read(_used, output):
     answers(_used, commands.Done(0, output, ""))
-    assert list(podman.ask_podman().containers) == output.decode().split()
+    assert list(podman.find_podman().ask().containers) == output.decode().split()
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def without(monkeypatch, *names):
 def test_without_nft_its_tables_are_unread(monkeypatch):
     without(monkeypatch, "nft")
     found = read_chains()
-    assert "package nftables" in found.why_unread(("chain", "nftables", "inet", "cni_test", "base"))
+    assert "package nftables" in found.why_unread(("chain", "nftables", "inet", "cni_test", "base")).msg
     with pytest.raises(HostError, match="package nftables"):
         change([ChainRepair(("table", "nftables", "inet", "cni_test"), {}, (), ())], present=found)
 
@@ -192,7 +192,7 @@ def test_without_iptables_its_tables_are_unread(monkeypatch):
     without(monkeypatch, *(f"{name}-{verb}" for name in names for verb in ("save", "restore")))
     found = read_chains()
     key = ("chain", "iptables-nft", "ipv4", "filter", "CNI-X")
-    assert "package iptables" in found.why_unread(key)
+    assert "package iptables" in found.why_unread(key).msg
     with pytest.raises(HostError, match="package iptables"):
         change([ChainRepair(key, "-", (), ())], present=found)
 
@@ -208,8 +208,8 @@ def test_rules_that_iptables_cannot_show_are_not_taken_for_lost(monkeypatch):
     subprocess.run(["nft", "add", "table", "ip", "nat"], check=True)
     found = read_chains()
     subprocess.run(["nft", "flush", "ruleset"], check=True)
-    assert "cannot show" in found.why_unread(("chain", "iptables-nft", "ipv4", "nat", "CNI-X"))
-    assert found.why_unread(("chain", "iptables-nft", "ipv4", "filter", "FORWARD")) == ""
+    assert "cannot show" in found.why_unread(("chain", "iptables-nft", "ipv4", "nat", "CNI-X")).msg
+    assert found.why_unread(("chain", "iptables-nft", "ipv4", "filter", "FORWARD")) is None
 
 
 @pytest.mark.parametrize(
@@ -364,4 +364,4 @@ def test_only_rules_that_are_there_and_in_no_set_are_unknown():
     chains = FoundChains()
     chains.chains[KEY] = SimpleNamespace(rules=["-j there"])
     recorded = [(*KEY, "-j there"), (*KEY, "-j gone"), (*KEY[:-1], "INPUT", "-j there")]
-    assert FoundRules(chains).unknown(recorded) == [(*KEY, "-j there")]
+    assert FoundRules(chains.chains).unknown(recorded) == [(*KEY, "-j there")]

@@ -262,7 +262,7 @@ def test_a_tool_that_fails_is_told(monkeypatch):
     monkeypatch.setattr(commands, "run_command", lambda *_arguments: commands.Done(4, b"", "no permission"))
     found = read("iptables-nft")
     key = ("chain", "iptables-nft", "ipv4", "nat", "x")
-    assert "iptables-nft-save failed: exit status 4: no permission" in found.why_unread(key)
+    assert "iptables-nft-save failed: exit status 4: no permission" in found.why_unread(key).msg
     one = only(dump("nft-1.9.1-ipv4"), WEB1)
     with fails_with("command_failed", "no permission"):
         change(drop=[one])

@@ -77,7 +77,7 @@ def test_what_is_unread(dump, unread):
     found = parsed(dump)
     assert list(found.unread) == unread
     for key in unread:
-        assert "is not understood" in found.why_unread(("chain", *key, *("filter", "X")[len(key) - 2 :]))
+        assert "is not understood" in found.why_unread(("chain", *key, *("filter", "X")[len(key) - 2 :])).msg
 
 
 # ---- nft

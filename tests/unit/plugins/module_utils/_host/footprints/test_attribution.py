@@ -24,7 +24,7 @@ HOST = {
 }
 PARTIES = (
     Party(WEB, ["10.88.0.2"], {("link", "eth0"): link(2, (3, True))}, ["up0"], switches=["ipv4/ip_forward"]),
-    Party(DB, ["10.88.0.21"], {("link", "eth0"): link(5, (4, True))}),
+    Party(DB, ["10.88.0.21"], {("link", "eth0"): link(5, (4, True))}, sysctls=["accept_ra"]),
 )
 
 
@@ -138,7 +138,7 @@ def test_sysctls_of_an_interface_of_the_host_are_a_plugin_s_only_if_it_is_known_
     device, whose, existed, sysctls
 ):
     """A bridge, the end of a veth that was moved into the container, or an ifb may have existed."""
-    party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, sysctls=sysctls, unknown=sysctls is None)
+    party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, sysctls=sysctls)
     before = {("link", device): link(9)} if existed else {("link", "other0"): link(9)}
     key = ("conf4", device, "rp_filter")
     is_known = not existed if sysctls is None else "rp_filter" in sysctls
@@ -186,7 +186,7 @@ WORDS = ["nat", "filter", "iptables-nft", "ipv4", "chain", "POSTROUTING", "CNI-H
 @pytest.mark.parametrize("unknown", [False, True])
 def test_no_container_gets_another_one_s_rules_because_of_a_word(container_id, unknown):
     """The other one may be attached in the same run, earlier, or gone."""
-    mine = Party(("demo", container_id, "eth0"), ["10.88.0.7"], None, unknown=unknown)
+    mine = Party(("demo", container_id, "eth0"), ["10.88.0.7"], None, sysctls=None if unknown else ())
     api = Party(("demo", "api", "eth0"), ["10.88.0.8"], None)
     told = instance_hash("demo", "eth0", "api")
     masquerade = json.dumps({"comment": f"{told}, net: demo, if: eth0, id: api", "expr": []})
@@ -217,8 +217,8 @@ def test_no_container_gets_another_one_s_rules_because_of_a_word(container_id, u
 
 def test_rules_of_a_plugin_that_is_not_known_are_told_by_words():
     """Only by its comment and by addresses, and not if they are of several."""
-    web = Party(("demo", "web", "eth0"), ["10.88.0.2"], None, unknown=True)
-    db = Party(("demo", "db", "eth0"), ["10.88.0.3"], None, unknown=True)
+    web = Party(("demo", "web", "eth0"), ["10.88.0.2"], None, sysctls=None)
+    db = Party(("demo", "db", "eth0"), ["10.88.0.3"], None, sysctls=None)
     known = Party(("other", "db2", "eth0"), ["10.99.0.3"], None)
     for rule, whose in (
         ("-p tcp -j DNAT --to-destination 10.88.0.2:80", web.key),

@@ -58,7 +58,7 @@ def inside(**changed):
 
 
 def found(state, footprint=None, host=(), chains=None):
-    look = Reading({NETNS: state, HOST: dict(host)}, chains)
+    look = Reading({NETNS: state, HOST: dict(host)}, chains or FoundChains())
     drift = Drift(KEY, footprint or inside(), NETNS)
     note_order(look, {}, [drift.footprint])
     compare(look, drift)
@@ -243,6 +243,7 @@ def test_what_cannot_be_read_is_no_drift_but_told():
     assert (compared.differences, compared.unread) == ([], ["it cannot be shown"])
     unread.unread["iptables-nft", "ipv4"] = HostError("not installed")
     assert found({}, footprint, chains=unread).unread == ["not installed"]
+    assert found({}, footprint, chains=Reading({}).chains).unread == ["the firewall was not read"]
 
 
 # ---- words
@@ -386,7 +387,7 @@ def test_of_what_is_only_deduced_nothing_is_put_back():
 
 @pytest.mark.parametrize(("index", "kept"), [(5, 2), (9, 0)])
 def test_an_interface_that_others_have_made_again_is_theirs(index, kept):
-    known = Footprint({("link", "cni0"): link(5, kind="bridge"), ("addr", "cni0", "10.88.0.1", 16): address()})
+    known = {("link", "cni0"): link(5, kind="bridge"), ("addr", "cni0", "10.88.0.1", 16): address()}
     after = Reading({HOST: {("link", "cni0"): link(index, kind="bridge", mtu=1400)}})
     assert len(_merge(known, True, {}, after)) == kept
 

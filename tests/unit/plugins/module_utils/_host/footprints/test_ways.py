@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST, Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.ways import diversions
@@ -18,7 +19,7 @@ PVID, TAGGED, UNTAGGED = {"flags": 2}, {"flags": 0}, {"flags": 4}
 
 def of(key, was, now, *others):
     recorded, lost = Footprint({key: KernelObject(was, ifindex=2)}), [Difference(HOST, key, was, now)]
-    return diversions({HOST: {place: KernelObject(value) for place, value in others}}, None, recorded, lost)
+    return diversions({HOST: {place: KernelObject(value) for place, value in others}}, FoundChains(), recorded, lost)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Host:
     def _find(self, caches, bridges, keep_from, keep):
         namespaces = Namespaces(self.namespaces)
         homes = Homes(caches[0].entries, namespaces)
-        return LiveSet([*self.answers, answer_of(caches[0], homes)], self.found, namespaces, self.why, homes)
+        return LiveSet([*self.answers, answer_of(caches[0], homes)], self.found, namespaces, homes, self.why)
 
     def config(self, name, **more):
         ipam = {"type": "host-local", "dataDir": str(self.data_dir), "subnet": "10.1.0.0/24"}

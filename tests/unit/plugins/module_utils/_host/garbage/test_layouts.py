@@ -18,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import caches as gc_cache
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, RuntimeSource
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
@@ -266,7 +266,8 @@ class Host:
 
     def namespaces(self):
         layout = self.layout
-        host = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1}, "/proc/self/ns/net", "the host", True)
+        identity = {"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1, "processes": 0}
+        host = Namespace(identity, "/proc/self/ns/net", "the host", True)
         guest = Namespace({"boot_id": "b", "dev": 4, "inode": 2, "cookie": 2}, "/run/netns/guest", "guest", False)
         host.links[1] = Link(1, "cni0", "bridge", 0, 0, True, False)
         found, elsewhere, away, unseen = [host, guest], {}, [], []
@@ -297,7 +298,7 @@ class Host:
                 raise HostError("it is stopped", code="source_unusable")
             return Answer(name, dict.fromkeys(ids))
 
-        return sources.RuntimeSource(lambda: "a socket" if state in ("runs", "stopped") else None, ask)
+        return lambda: RuntimeSource("a socket", ask) if state in ("runs", "stopped") else None
 
     def collect(self, keep_from):
         """Return what would be collected, and the code of a refusal."""

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.stor
     CachedAttachment,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Homes, LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.footprint import Footprint, SharedFootprints
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import links as gc_links
@@ -46,7 +46,8 @@ def namespace(links, addresses):
 
 
 def make(gc_host, unseen=(), configured=None, cached=None, addresses=(), stores=()):
-    live = LiveSet([], {}, Namespaces([namespace(gc_host, addresses)], unseen=unseen))
+    namespaces = Namespaces([namespace(gc_host, addresses)], unseen=unseen)
+    live = LiveSet([], {}, namespaces, Homes([], namespaces))
     # Made of parts, as there is no such host to read.
     found = Inventory.__new__(Inventory)
     found.settings = GcSettings("/net.d", ["/bin"], "/cache", scope=["links"])
@@ -75,7 +76,7 @@ def recorded(monkeypatch):
         host = {("link", name): KernelObject(whole, b"raw", index) for name, index in made.items()}
         flags = {("link", name): KernelObject({"kind": "bridge", "flags": 1}, b"", had[name]) for name in had}
         gateways = {("addr", name, "10.9.0.1", 24): KernelObject({}, b"raw", index) for name, index in made.items()}
-        shared = SharedFootprints({"demo": Footprint({**host, **flags, **gateways})})
+        shared = SharedFootprints({("demo",): Footprint({**host, **flags, **gateways})})
         monkeypatch.setattr(AttachmentStore, "read_shared", lambda _store: shared)
 
     return record

@@ -413,7 +413,7 @@ def test_rules_are_removed_together(gc_host, monkeypatch):
 
     def drop(sets):
         removed.append([one.name for one in sets])
-        return [(one, HostError("it changed", code="rules_changed") if one.name == "b" else None) for one in sets]
+        return {one.key: HostError("it changed", code="rules_changed") for one in sets if one.name == "b"}
 
     monkeypatch.setattr(change, "drop_rules", drop)
     owner = RuleOwner("demo", "dead")

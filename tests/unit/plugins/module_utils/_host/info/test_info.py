@@ -103,7 +103,8 @@ def test_an_interface_with_the_mac_of_a_lost_one_is_that_of_its_own_attachment(c
         write_entry(str(cache), entry)
     web = Namespace({"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}, "/run/netns/web", "web", own=False)
     web.links = {2: Link(2, "eth0", "ipvlan", 3, 0, up=True, abroad=True, mac=mac)}
-    monkeypatch.setattr(live, "read_namespaces", lambda _paths: Namespaces([web]))
+    host = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 2}, "/proc/self/ns/net", "host", own=True)
+    monkeypatch.setattr(live, "read_namespaces", lambda _paths: Namespaces([host, web]))
     rows = attachments.attachments(attachments.AttachmentsInfo(HostStores(str(cache))))
     assert {row["container_id"]: row["netns_state"] for row in rows} == {"db": "other", "old": "gone", "web": "same"}
 

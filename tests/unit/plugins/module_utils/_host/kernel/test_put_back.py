@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Attribution, Party
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import ORDER, repair_order
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import KINDS, repair_order
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import other_end
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
@@ -142,7 +142,8 @@ def put_all(recorded, spaces):
         missing = differing(recorded, look(spaces))
         if not missing:
             return []
-        first = min(missing, key=lambda one: repair_order(one[1], recorded[one[0]][one[1]]))
+        missing.sort(key=lambda one: repair_order(one[1], recorded[one[0]][one[1]]))
+        first = min(missing, key=lambda one: list(KINDS).index(one[1][0]))
         present = look(spaces)
 
         def work(space=first[0], key=first[1], present=present):
@@ -256,7 +257,7 @@ def test_what_only_its_owner_can_make_is_refused(spaces):
 
 
 def test_all_kinds_have_a_place_in_the_order(spaces):
-    assert {key[0] for objects in look(spaces).values() for key in objects} <= set(ORDER)
+    assert {key[0] for objects in look(spaces).values() for key in objects} <= set(KINDS)
 
 
 def test_global_sysctls():
