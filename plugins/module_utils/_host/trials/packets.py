@@ -198,12 +198,13 @@ def keeps_apart(plugin: Mapping[str, Any]) -> bool:
 
 
 class Trace(Attempt):
-    """Follows the packets of one attempt after the other through nftables of a private host. A context manager."""
+    """Follows the packets of one attempt after the other through nftables. Use it as a context manager."""
 
     def __init__(self) -> None:
         super().__init__(DEADLINE)
         self._nft = commands.find_command("nft")
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETFILTER)
+        self._traced: List[str] = []
         self._aside: Set[Optional[bytes]] = set()
         self._dropping: List[Tuple[str, str, str, int]] = []
         self._legacy: Dict[str, int] = {}
@@ -212,15 +213,29 @@ class Trace(Attempt):
     def __enter__(self) -> Trace:
         self._socket.bind((0, 1 << _TRACE_GROUP - 1))
         self._socket.setblocking(False)
-        for family, hooks in _TRACED.items() if self._nft is not None else ():
+        if self._nft is None:
+            return self
+        tables = {}
+        for family, hooks in _TRACED.items():
             chains = "\n".join(f"chain {hook} {{ type filter hook {hook} {_FIRST} }}" for hook in hooks)
-            # A kernel may lack some family. What is made ends with the private host.
-            with contextlib.suppress(HostError):
-                printed([str(self._nft), "-f", "-"], f"table {family} podwire_trace {{\n{chains}\n}}\n".encode())
+            tables[family] = f"table {family} podwire_trace {{\n{chains}\n}}"
+        # A kernel may lack some family.
+        whole = self._change(list(tables.values()))
+        self._traced = [family for family, table in tables.items() if whole or self._change([table])]
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._socket.close()
+        if self._traced:
+            self._change([f"delete table {family} podwire_trace" for family in self._traced])
+
+    def _change(self, commands: Sequence[str]) -> bool:
+        """Let nft make all changes or none; tell whether it made them."""
+        try:
+            printed([str(self._nft), "-f", "-"], "\n".join([*commands, ""]).encode())
+        except HostError:
+            return False
+        return True
 
     def begin(self, family: int) -> None:
         """Begin an attempt with packets of an address family. What drops those of the other one does not count."""
