@@ -29,35 +29,35 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 54_961),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_761),
+    Part("plugins", "plugins/*", 42_000, 54_455),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_416),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_241),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_044),
     Part("docs", "docs/*", 15_000),
 )
 # What the rooms of _host were meant to have, and have.
 ROOMS = {
-    "attachments": (3_613, 5_252),
-    "binaries": (2_110, 2_430),
-    "checks": (1_030, 1_934),
-    "containers": (1_192, 1_182),
-    "firewall": (842, 1_575),
-    "footprints": (1_127, 1_996),
-    "garbage": (947, 1_292),
-    "host": (600, 728),
+    "attachments": (3_613, 5_192),
+    "binaries": (2_110, 2_421),
+    "checks": (1_030, 1_769),
+    "containers": (1_192, 1_150),
+    "firewall": (842, 1_560),
+    "footprints": (1_127, 1_978),
+    "garbage": (947, 1_267),
+    "host": (600, 725),
     "info": (560, 557),
-    "kernel": (957, 1_035),
-    "networks": (1_060, 2_454),
-    "runtimes": (2_760, 4_227),
-    "trials": (1_714, 3_703),
+    "kernel": (957, 1_018),
+    "networks": (1_060, 2_433),
+    "runtimes": (2_760, 4_142),
+    "trials": (1_714, 3_662),
 }
 HOST = "plugins/module_utils/_host"
-BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_396, f"{HOST}/*/*")
+BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_542, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 83_096
+TESTS, TESTS_LIMIT = 1.4, 81_712
 # The files that each "On its way, ... opens these files" of architecture.md names.
 WALKS = {"a new network": (8, 9), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 

@@ -41,6 +41,7 @@ _DROP = 0
 _PROTOCOLS = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 _TRACED = {"inet": ("prerouting", "output"), "bridge": ("prerouting",), "arp": ("input", "output")}
 _FIRST = "priority -450; meta nftrace set 1;"
+_RP_FILTER = "rp_filter"
 _UNKNOWN = "nothing that was traced drops them"
 
 Result = TypeVar("Result")
@@ -276,7 +277,7 @@ class Trace(Attempt):
             return "", _UNKNOWN
         with _without_rp_filter() as changed:
             if changed and attempt():
-                return "rp_filter", "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
+                return _RP_FILTER, "the kernel drops packets whose source it would route elsewhere (sysctl rp_filter)"
         return "", _UNKNOWN
 
     def _legacy_drop(self) -> str:

@@ -314,7 +314,6 @@ INVALID = [
     ({**BOND, "links": [{"name": "net1"}]}, "/links", "2"),
     ({**BOND, "mtu": 60}, "/mtu", "68 or more"),
     ({**BOND, "failOverMac": 3}, "/failOverMac", "2"),
-    ({**BOND, "mode": "802.3ad", "lacpRate": "often"}, "/lacpRate", "fast"),
     ({"type": "route-override", "addroutes": [{"gw": "10.1.0.1"}]}, "/addroutes/0", "dst is missing"),
     ({"type": "route-override", "args": {"cni": {"skipcheck": "true"}}}, "/args/cni/skipcheck", "write true"),
     ({"type": "ib-sriov", "link_state": "up"}, "/link_state", 'one of "auto", "enable", "disable"'),
@@ -331,6 +330,11 @@ def test_what_the_decoders_refuse_is_found_where_it_is(problems, plugin, pointer
     (entry,) = problems(plugin)
     assert entry[:3] == ("error", "schema", pointer)
     assert words in entry[3]
+
+
+def test_a_key_that_some_builds_lack_is_a_warning(problems):
+    (entry,) = problems({**BOND, "mode": "802.3ad", "lacpRate": "often"})
+    assert entry[:3] == ("warning", "schema", "/lacpRate")
 
 
 def test_a_delegate_has_a_version_of_its_own(problems):
