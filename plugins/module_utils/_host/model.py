@@ -142,7 +142,7 @@ def uses_of_network(file: ConfFile) -> Uses:
     """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
     uses = Uses([], [])
     for placed in chain_of(file):
-        if text_of(placed.plugin, "type") == "flannel":
+        while text_of(placed.plugin, "type") == "flannel":
             # By default, it delegates to bridge, with a subnet that it reads when it runs.
             placed = Placed(placed.path, placed.pointer + "/delegate", delegate_of(placed.plugin))
         plugin = placed.plugin

@@ -439,14 +439,17 @@ def _spoofchecks(firewall: FoundChains) -> List[RuleSet]:
         for chain in table
         if chain.startswith(SPOOF_CHAIN) and not (chain.endswith("-mac") and chain[: -len("-mac")] in table)
     ]
-    return [_spoofcheck(table, base) for base in bases]
+    # Once for all: with many attachments, each base has as many others.
+    leads = [(chain, rule, jumps_of(NFTABLES, rule.rule.text)) for chain, some in table.items() for rule in some]
+    return [_spoofcheck(table, leads, base) for base in bases]
 
 
-def _spoofcheck(table: Mapping[str, Sequence[_NftRule]], base: str) -> RuleSet:
+def _spoofcheck(
+    table: Mapping[str, Sequence[_NftRule]], leads: Sequence[Tuple[str, _NftRule, List[str]]], base: str
+) -> RuleSet:
     reference = base[len(SPOOF_CHAIN) :]
     chains = [chain for chain in (base, base + "-mac") if chain in table]
-    others = [rule for chain, some in table.items() if chain not in chains for rule in some]
-    jumps = [rule for rule in others if set(chains).intersection(jumps_of(NFTABLES, rule.rule.text))]
+    jumps = [rule for chain, rule, to in leads if chain not in chains and not set(to).isdisjoint(chains)]
     rules = [*jumps, *(rule for chain in chains for rule in table[chain])]
     unclear = "" if _ID.fullmatch(reference) and "-" in reference else "its name contains no container ID"
     if any(rule.comment != SPOOF_COMMENT + reference for rule in rules):

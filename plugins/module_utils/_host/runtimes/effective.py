@@ -281,11 +281,13 @@ class Effective:
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
         verdict = judge(runtime, files, partial(self._ask, self.binaries_in(runtime.bin_dirs)))
+        loaded = next((network for network in verdict.networks if network.file.path == verdict.file), None)
+        if loaded is not None and any(map(is_multus, loaded.plugins[:1])):
+            verdict.multus = loaded.plugins[0]
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             from .through import in_words, networks_through
 
-            verdict.multus = chosen.plugins[0]
             verdict.through = networks_through(chosen, self.conf_dir, self.files, self._view)
             verdict.notes.append(in_words(verdict.through))
         return verdict

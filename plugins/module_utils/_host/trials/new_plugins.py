@@ -52,7 +52,7 @@ def _refuse_broken(
     for why, names in grouped((why, name) for name, why in skipped.items()).items():
         plan.warn("not_rehearsed", f"the new plugins were not rehearsed with {', '.join(names)}: {why}")
     # A network that fails with the old plugins, too, does not count against the new ones.
-    old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {})
+    old = _rehearse([network for network in networks if network.name in failed], bin_dirs, {}) if failed else ({}, {})
     broken = {name: why for name, why in failed.items() if not any(name in reasons for reasons in old)}
     if broken:
         each = "; ".join(f"{name}: {why}" for name, why in sorted(broken.items()))

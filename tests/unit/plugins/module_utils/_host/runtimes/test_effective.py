@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -338,6 +339,15 @@ def test_multus_displaces_what_it_certainly_does_not_run(effective_host, keys, d
     assert bool(displacing(effective_host, ["a"], ["40-ours.conflist"])) == displaces
     if displaces:
         assert "make it a network of Multus" in effective_host.ensure("a")[0][2]
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_multus_is_found_in_what_a_runtime_with_an_older_libcni_loads(effective_host):
+    multus = {"type": "multus", "clusterNetwork": "30-b", "confDir": effective_host.conf_dir}
+    text = json.dumps({"cniVersion": "1.0.0", "name": "m", "disableGC": 1, "plugins": [multus]})
+    effective_host.put({"00-m.conflist": text, "20-a.conflist": network("a"), "30-b.conflist": network("b")})
+    effective_host.has("containerd-1.7")
+    assert displacing(effective_host, ["a"], ["40-ours.conflist"]) == []
 
 
 # --- what runtimes need beyond the plugins of files
