@@ -29,8 +29,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 54_461),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_422),
+    Part("plugins", "plugins/*", 42_000, 54_460),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_421),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -47,7 +47,7 @@ ROOMS = {
     "firewall": (842, 1_563),
     "footprints": (1_127, 1_978),
     "garbage": (947, 1_267),
-    "host": (600, 726),
+    "host": (600, 725),
     "info": (560, 557),
     "kernel": (957, 1_018),
     "networks": (1_060, 2_433),
@@ -57,7 +57,7 @@ ROOMS = {
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_542, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 81_722
+TESTS, TESTS_LIMIT = 1.4, 81_723
 # The files that each "On its way, ... opens these files" of architecture.md names.
 WALKS = {"a new network": (8, 9), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 

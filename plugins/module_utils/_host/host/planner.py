@@ -178,8 +178,7 @@ class HostPlanner:
             part.plan = None
             for step in part.steps:
                 step.state = "left_out"
-        # What a second plan leaves counts for later parts, even if it removes nothing.
-        return [part] if part.steps or (plan is not first.plan and plan.left) else []
+        return [part] if part.steps else []
 
     def _leave_what_depends(self, section: str, plan: Plan) -> None:
         """Leave the steps that need networks which will not be as they should."""

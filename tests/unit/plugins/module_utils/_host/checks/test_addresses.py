@@ -141,8 +141,9 @@ def test_networks_of_other_vlans_or_of_one_name_share_nothing(directory, check):
     assert check() == []
 
 
-def test_flannel_makes_a_bridge_too(directory, check):
-    directory.add("a", {"type": "flannel", "delegate": {"isDefaultGateway": True}})
+@pytest.mark.parametrize("delegate", [{"isDefaultGateway": True}, {"type": "flannel"}])
+def test_flannel_makes_a_bridge_too(directory, check, delegate):
+    directory.add("a", {"type": "flannel", "delegate": delegate})
     directory.add("b", bridge("cni0", "10.2.0.0/24"))
     assert check() == [("warning", "bridge_shared", "/net.d/10-b.conflist", "/plugins/0/bridge")]
 
