@@ -57,7 +57,7 @@ ROOMS = {
 HOST = "plugins/module_utils/_host"
 BASE = Part("  base files", f"{HOST}/*.py", 3_635, 4_542, f"{HOST}/*/*")
 # The tests of a line, and how many there are today.
-TESTS, TESTS_LIMIT = 1.4, 81_723
+TESTS, TESTS_LIMIT = 1.4, 81_722
 # The files that each "On its way, ... opens these files" of architecture.md names.
 WALKS = {"a new network": (8, 9), "a new attachment": (8, 8), "the lease of a dead container": (8, 8)}
 
